@@ -1,0 +1,12 @@
+"""Worlds by registry name."""
+
+from jaxbandit.environments.laws import Bernoulli, Gaussian, Pareto, StudentT
+from jaxbandit.environments.schedules import Switching
+
+ENVIRONMENTS: dict[str, type] = {
+    "bernoulli": Bernoulli,
+    "gaussian": Gaussian,
+    "pareto": Pareto,
+    "student_t": StudentT,
+    "switching": Switching,
+}

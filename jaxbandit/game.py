@@ -1,0 +1,157 @@
+"""One game: a policy against a world, round by round, as a pure function."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandit import arms, random
+from jaxbandit.types import Array
+
+
+class Policy(Protocol):
+    """What a bandit algorithm is: a frozen dataclass of hyperparameters with three methods."""
+
+    def init(self, num_arms: int) -> Any:
+        """The state before round 1."""
+        ...
+
+    def probabilities(self, state: Any, t: Array, key: random.Key) -> Array:
+        """The law of the arm of round ``t`` (1-based): [K], on the simplex."""
+        ...
+
+    def update(self, state: Any, t: Array, x: Array, arm: Array, loss: Array) -> Any:
+        """The state after ``arm``, drawn from ``x``, suffered ``loss`` in round ``t``."""
+        ...
+
+
+class Environment(Protocol):
+    """What a world is: it chooses losses without seeing the play."""
+
+    @property
+    def num_arms(self) -> int:
+        """K."""
+        ...
+
+    def means(self, t: Array) -> Array:
+        """Expected losses in round ``t``: [K]."""
+        ...
+
+    def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
+        """The loss of ``arm`` in round ``t``; all arms of a round read the same bits."""
+        ...
+
+
+class Outcome(NamedTuple):
+    """What happened in one round."""
+
+    x: Array  # [K]  the law the arm was drawn from
+    arm: Array  # []  int32
+    loss: Array  # []
+
+
+class GameState(NamedTuple):
+    """A game between two rounds: what the policy remembers, and the tallies so far."""
+
+    policy: Any
+    t: Array  # []  rounds played, int32
+    pulls: Array  # [K]  int32
+    loss: Array  # []  suffered
+    mean_loss: Array  # []  sum of means(t)[arm_t]
+    arm_means: Array  # [K]  sum of means(t)
+    failed: Array  # []  first round at which the policy's state was not finite, 0 if never
+    lost: tuple[Array, Array, Array]  # what rounding took from the three sums of losses
+
+    @property
+    def regret(self) -> Array:
+        """Pseudo-regret against the best fixed arm so far, Eq. (1) of the paper."""
+        best = jnp.argmin(self.arm_means)
+        return (self.mean_loss - self.arm_means[best]) + (self.lost[1] - self.lost[2][best])
+
+
+def game_key(seed: int, n: int) -> Array:
+    """The key of game ``n`` of a study seeded with ``seed``."""
+    return jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), n)
+
+
+def start(policy: Policy, environment: Environment) -> GameState:
+    """The state of a game before round 1."""
+    zero, zeros = jnp.zeros(()), jnp.zeros(environment.num_arms)
+    return GameState(
+        policy=policy.init(environment.num_arms),
+        t=jnp.int32(0),
+        pulls=jnp.zeros(environment.num_arms, jnp.int32),
+        loss=zero,
+        mean_loss=zero,
+        arm_means=zeros,
+        failed=jnp.int32(0),
+        lost=(zero, zero, zeros),
+    )
+
+
+def step(policy: Policy, environment: Environment) -> Callable[[GameState, Array], GameState]:
+    """The pure transition of one game, ``step(state, key) -> state``.
+
+    ``key`` is the game's key, the same every round: the bits of round t are a function of
+    (key, t, consumer).
+
+    Example:
+      >>> import jax, jaxbandit as jb
+      >>> policy, world = jb.UniINF(horizon=1_000), jb.Bernoulli(means=[0.2, 0.5, 0.5])
+      >>> step = jax.jit(jb.step(policy, world))
+      >>> state, key = jb.start(policy, world), jb.game_key(seed=0, n=0)
+      >>> for _ in range(1_000):
+      ...     state = step(state, key)
+      >>> int(state.t), int(state.pulls.sum())
+      (1000, 1000)
+      >>> bool(state.regret < 300)  # uniform play has 200
+      True
+    """
+
+    def play_one(state: GameState, key: Array) -> GameState:
+        t = state.t + 1
+        policy_state, outcome = play_round(policy, environment, state.policy, t, random.round_streams(key, t))
+        means = environment.means(t)
+        terms = (outcome.loss, arms.pick(means, outcome.arm), means)
+        sums = (state.loss, state.mean_loss, state.arm_means)
+        added = [compensated_add(*parts) for parts in zip(sums, state.lost, terms, strict=True)]
+        (loss, mean_loss, arm_means), lost = zip(*added, strict=True)
+        return GameState(
+            policy=policy_state,
+            t=t,
+            pulls=state.pulls + arms.one_hot(outcome.arm, environment.num_arms).astype(jnp.int32),
+            loss=loss,
+            mean_loss=mean_loss,
+            arm_means=arm_means,
+            failed=first_failure(state.failed, t, policy_state),
+            lost=lost,
+        )
+
+    return play_one
+
+
+def play_round(
+    policy: Policy, environment: Environment, state: Any, t: Array, streams: tuple[random.Stream, random.Stream, random.Stream]
+) -> tuple[Any, Outcome]:
+    """Round ``t``: the policy's next state and what happened."""
+    key_policy, key_arm, key_loss = streams
+    x = policy.probabilities(state, t, key_policy)
+    arm = arms.draw(x, key_arm)
+    loss = environment.loss(t, arm, key_loss)
+    return policy.update(state, t, x, arm, loss), Outcome(x=x, arm=arm, loss=loss)
+
+
+def first_failure(failed: Array, t: Array, policy_state: Any) -> Array:
+    """``failed``, or ``t`` if this is the first round whose state holds a NaN or an infinity."""
+    zero = jnp.zeros(())
+    for leaf in jax.tree.leaves(policy_state):
+        if jnp.issubdtype(leaf.dtype, jnp.floating):
+            zero = zero + jnp.sum(leaf * 0)  # 0 * inf and 0 * nan are nan
+    return jnp.where((failed == 0) & jnp.isnan(zero), t, failed)
+
+
+def compensated_add(total: Array, lost: Array, term: Array) -> tuple[Array, Array]:
+    """Adds ``term`` to an unevaluated sum ``total + lost``; an infinite term makes it infinite."""
+    total, error = arms.two_sum(total, term)
+    return total, jnp.where(jnp.isfinite(total), lost + error, 0)

@@ -1,0 +1,108 @@
+"""Sweeps: labelled products of field values."""
+
+import dataclasses
+import difflib
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxbandit.types import field_values, format_number, is_static, public_name
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """Every combination of the swept values of one class."""
+
+    cls: type
+    axes: Mapping[str, Sequence[Any]]  # swept fields only
+    points: Sequence[Any]  # one object per combination, the last axis fastest
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return tuple(len(values) for values in self.axes.values())
+
+    def coordinates(self) -> dict[str, list]:
+        """The values of each axis as coordinate labels."""
+        return {name: [coordinate(value) for value in values] for name, values in self.axes.items()}
+
+
+def grid(cls: type, **values: Any) -> Grid:
+    """The product of the values given as lists; a single value is held fixed.
+
+    Args:
+      cls: A policy or world class.
+      **values: Fields by name. For a field with one value per arm (``means``) a list of numbers is
+        one value and a list of lists is swept.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> sweep = jb.grid(jb.UniINF, horizon=1_000, initial_scale=[1.0, 4.0])
+      >>> [policy.initial_scale for policy in sweep.points]
+      [1.0, 4.0]
+    """
+    specs = {public_name(spec): spec for spec in dataclasses.fields(cls)}
+    for name in values:
+        if name not in specs:
+            raise ValueError(f"{cls.__name__} has no field {name!r}; {suggest(name, specs)}")
+    axes = {name: list(value) for name, value in values.items() if _is_axis(specs[name], value)}
+    for name, choices in axes.items():
+        if not choices:
+            raise ValueError(f"{cls.__name__}.{name} is swept over no value; give at least one")
+    fixed = {name: value for name, value in values.items() if name not in axes}
+    points = [cls(**fixed, **dict(zip(axes, point, strict=True))) for point in itertools.product(*axes.values())]
+    return Grid(cls=cls, axes=axes, points=points)
+
+
+def as_grid(obj: Any) -> Grid:
+    """A grid as it is, a single policy or world as a grid of one point."""
+    return obj if isinstance(obj, Grid) else Grid(cls=type(obj), axes={}, points=[obj])
+
+
+def gather(objects: Sequence[Any]) -> list[Grid]:
+    """A list of policies, worlds and grids, each entry as a grid."""
+    return [as_grid(obj) for obj in objects]
+
+
+def coordinate(value: Any) -> Any:
+    """A swept value as a coordinate: numbers and text as they are, anything else as text."""
+    if isinstance(value, str | bool | int | float | np.number):
+        return value
+    if isinstance(value, list | tuple | np.ndarray):
+        return vector_label(np.asarray(value))
+    if dataclasses.is_dataclass(value):
+        fields = ", ".join(f"{name}={text(entry)}" for name, entry in field_values(value).items())
+        return f"{type(value).__name__}({fields})"
+    return str(value)
+
+
+def text(value: Any) -> str:
+    """A value as it stands in a label."""
+    value = coordinate(value)
+    return format_number(float(value)) if isinstance(value, int | float | np.number) else str(value)
+
+
+def vector_label(values: np.ndarray) -> str:
+    """Numbers per arm with repeats folded: ``0.5,1x9``."""
+    runs = [(number, len(list(run))) for number, run in itertools.groupby(values.ravel().tolist())]
+    return ",".join(format_number(number) + (f"x{count}" if count > 1 else "") for number, count in runs)
+
+
+def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    """What to write instead of an unknown name."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    listing = ", ".join(known) if known else "none"
+    return f"did you mean {near[0]!r}? Known: {listing}" if near else f"known: {listing}"
+
+
+def _is_axis(spec: dataclasses.Field, value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > (1 if spec.metadata.get("vector") else 0)
+    if not isinstance(value, list | tuple | range):
+        return False
+    if spec.metadata.get("vector") and not is_static(spec):
+        return any(isinstance(entry, list | tuple | np.ndarray) for entry in value)
+    return True

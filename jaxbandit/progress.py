@@ -1,0 +1,37 @@
+"""A progress bar on the terminal, or whatever function the caller gave."""
+
+import contextlib
+from collections.abc import Iterator
+
+from jaxbandit.runner import Progress
+
+
+@contextlib.contextmanager
+def bar(progress: bool | Progress, title: str = "playing") -> Iterator[Progress]:
+    """Yields a function of (seed-rounds done, in all)."""
+    if callable(progress):
+        yield progress
+        return
+    if not progress:
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[speed]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as display:
+        task = display.add_task(title, total=None, speed="compiling")
+
+        def show(done: int, total: int) -> None:
+            speed = display.tasks[0].speed
+            display.update(task, completed=done, total=total, speed=f"{speed / 1e6:.1f} M rounds/s" if speed else "")
+
+        yield show

@@ -1,0 +1,177 @@
+"""Random numbers as functions of counters.
+
+The bits of game n at round t are threefry2x32(key of the game, (t, stream, draw)): they depend on
+nothing else, so a result is the same whatever the block, the device or the point of resumption.
+A policy or world is handed a *stream*, the words of its own round; a JAX key may stand in for it
+when a policy is called by hand. A stream or key passed to a function here is consumed: use
+``split`` to draw twice.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+
+from jaxbandit.types import Array
+
+# The consumers of a round's bits, in the second word of the counter.
+POLICY, ARM, LOSS = 0, 1, 2
+DRAWS = 1 << 24  # draws a stream may make in one round
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+def threefry2x32(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Threefry-2x32 with 20 rounds (Salmon et al., SC 2011), the cipher behind ``jax.random``.
+
+    Written out because ``jax.random`` lowers to a rolled loop on a CPU. Elementwise on uint32.
+    """
+    k0, k1 = key
+    schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(0x1BD11BDA))
+    x0, x1 = counter[0] + k0, counter[1] + k1
+    for group in range(5):
+        for rotation in _ROTATIONS[group % 2]:
+            x0 = x0 + x1
+            x1 = (x1 << jnp.uint32(rotation)) | (x1 >> jnp.uint32(32 - rotation))
+            x1 = x0 ^ x1
+        x0 = x0 + schedule[(group + 1) % 3]
+        x1 = x1 + schedule[(group + 2) % 3] + jnp.uint32(group + 1)
+    return x0, x1
+
+
+class Stream:
+    """The words of one (game, round, consumer), drawn in pairs by ``draw(pair index)``.
+
+    ``spare`` is a word of which the low 16 bits are nobody else's; they lengthen a deep uniform
+    that would otherwise cost a second pair.
+    """
+
+    def __init__(
+        self,
+        draw: Callable[[int], tuple[Array, Array]],
+        first: int = 0,
+        last: int = DRAWS,
+        spare: Callable[[], Array] | None = None,
+    ):
+        self._draw, self._first, self._last, self._spare = draw, first, last, spare
+
+    def words(self, count: int) -> list[Array]:
+        """The first ``count`` words of the stream, each a uint32 scalar."""
+        pairs = [self._draw(self._first + pair) for pair in range(-(-count // 2))]
+        return [word for pair in pairs for word in pair][:count]
+
+    def deep_words(self, more: int = 0) -> list[Array]:
+        """Three words for a deep uniform, and ``more`` besides."""
+        if self._spare is None:
+            return self.words(3 + more)
+        words = self.words(2 + more)
+        return [*words[:2], self._spare() << jnp.uint32(16), *words[2:]]
+
+    def split(self, count: int) -> list["Stream"]:
+        """Streams with words of their own."""
+        width = (self._last - self._first) // count
+        starts = [self._first + n * width for n in range(count)]
+        return [Stream(self._draw, start, start + width) for start in starts]
+
+
+Key = Stream | Array
+
+
+def streams(draw: Callable[[int, int], tuple[Array, Array]]) -> tuple[Stream, Stream, Stream]:
+    """The streams of a round for its policy, its arm and its loss, from ``draw(consumer, pair)``."""
+
+    def of(consumer: int, spare: Callable[[], Array] | None = None) -> Stream:
+        return Stream(lambda pair: draw(consumer, pair), spare=spare)
+
+    # Drawing an arm takes 48 of its 64 bits; the other 16 go to the loss.
+    return of(POLICY), of(ARM), of(LOSS, spare=lambda: draw(ARM, 0)[1])
+
+
+def round_streams(key: Array, t: Array) -> tuple[Stream, Stream, Stream]:
+    """The streams of round ``t`` of the game with this JAX key."""
+    k0, k1 = jax.random.key_data(key)
+    return streams(lambda consumer, pair: threefry2x32((k0, k1), counter(t, consumer, pair)))
+
+
+def counter(t: Array, consumer: int, pair: int) -> tuple[Array, Array]:
+    """The cipher's input for one pair of words."""
+    return jnp.asarray(t).astype(jnp.uint32), jnp.uint32(consumer * DRAWS + pair)
+
+
+def words(key: Key, count: int) -> Sequence[Array]:
+    """``count`` uint32 words of a stream or JAX key."""
+    if isinstance(key, Stream):
+        return key.words(count)
+    return list(jax.random.bits(key, (count,), jnp.uint32))
+
+
+def split(key: Key, count: int = 2) -> Sequence[Key]:
+    """``count`` streams or keys that share no words."""
+    return key.split(count) if isinstance(key, Stream) else list(jax.random.split(key, count))
+
+
+def uniform(key: Key, shape: tuple[int, ...] = ()) -> Array:
+    """Uniform on [0, 1), 24 bits (32 in float64): for what has no tail."""
+    return _shaped([_fraction(word) for word in words(key, math.prod(shape))], shape)
+
+
+def deep_uniform(key: Key, shape: tuple[int, ...] = ()) -> Array:
+    """Uniform on (0, 1] from at least 80 bits: float32's full relative precision down to 2^-56.
+
+    Feeds quantile functions: a 24-bit uniform would cut a tail at probability 2^-24.
+    """
+    if shape == ():
+        return _deep(*_deep_words(key))
+    w = words(key, 3 * math.prod(shape))
+    return _shaped([_deep(*w[3 * n : 3 * n + 3]) for n in range(math.prod(shape))], shape)
+
+
+def signed_uniform(key: Key) -> tuple[Array, Array]:
+    """A fair sign and a deep uniform independent of it: both tails of a symmetric law."""
+    w0, w1, w2, w3 = _deep_words(key, more=1)
+    return jnp.where(w3 >> jnp.uint32(31) == 0, 1.0, -1.0).astype(_dtype()), _deep(w0, w1, w2)
+
+
+def polar(key: Key) -> tuple[Array, Array]:
+    """A deep uniform and the cosine of an independent uniform angle (Box-Muller's two parts)."""
+    w0, w1, w2, w3 = _deep_words(key, more=1)
+    return _deep(w0, w1, w2), jnp.cos(2 * math.pi * _fraction(w3))
+
+
+def normal(key: Key, shape: tuple[int, ...] = ()) -> Array:
+    """Standard normal by Box-Muller, tails to 13 standard deviations in float64."""
+    draws = [polar(part) for part in split(key, math.prod(shape))] if shape else [polar(key)]
+    return _shaped([jnp.sqrt(-2 * jnp.log(radius)) * cosine for radius, cosine in draws], shape)
+
+
+def exponential(key: Key, shape: tuple[int, ...] = ()) -> Array:
+    """Standard exponential, tail to 67."""
+    return -jnp.log(deep_uniform(key, shape))
+
+
+def _deep_words(key: Key, more: int = 0) -> Sequence[Array]:
+    return key.deep_words(more) if isinstance(key, Stream) else words(key, 3 + more)
+
+
+def _dtype():
+    return jnp.result_type(float)
+
+
+def _fraction(word: Array) -> Array:
+    """The leading bits of a word as a number in [0, 1), exactly."""
+    if _dtype() == jnp.float64:
+        return word.astype(jnp.float64) * 2.0**-32
+    return (word >> jnp.uint32(8)).astype(jnp.float32) * 2.0**-24
+
+
+def _deep(w0: Array, w1: Array, w2: Array) -> Array:
+    # The bits as a sum from the small end: each conversion rounds relatively, so leading zeros
+    # cost no precision. The half unit at the end keeps the sum positive.
+    dtype = _dtype()
+    low = w2.astype(dtype) * 2.0**-96 + 2.0**-97
+    return w0.astype(dtype) * 2.0**-32 + (w1.astype(dtype) * 2.0**-64 + low)
+
+
+def _shaped(scalars: list[Array], shape: tuple[int, ...]) -> Array:
+    return scalars[0] if shape == () else jnp.stack(scalars).reshape(shape)

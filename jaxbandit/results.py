@@ -1,0 +1,273 @@
+"""What a run hands back: a labelled dataset, its summary, and paired comparisons."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit.grid import Grid, suggest, text
+from jaxbandit.types import field_values
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+_LONG_NAMES = {
+    "regret": "pseudo-regret against the best fixed arm so far",
+    "regret_mean": "mean pseudo-regret",
+    "regret_stderr": "standard error of the mean pseudo-regret",
+    "regret_quantile": "quantiles of pseudo-regret over seeds",
+    "loss": "suffered loss (its variance may be infinite)",
+    "pulls": "number of times each arm was played",
+    "failed": "first round at which the state was not finite, 0 if never",
+}
+
+
+def product_dataset(
+    policies: Grid, environments: Grid, variables: Mapping[str, np.ndarray], coords: Mapping[str, Any]
+) -> xr.Dataset:
+    """One dimension per swept field; variables come as [P, E, ...]."""
+    names = _axis_names(policies, environments)
+    axes = {names["policy", name]: values for name, values in policies.coordinates().items()}
+    axes |= {names["environment", name]: values for name, values in environments.coordinates().items()}
+    shape = (*policies.shape, *environments.shape)
+    shaped = {name: values.reshape(*shape, *values.shape[2:]) for name, values in variables.items()}
+    return _dataset(shaped, tuple(axes), {**axes, **coords})
+
+
+def labelled_dataset(
+    policies: Sequence[tuple[str, Grid]],
+    environments: Sequence[tuple[str, Grid]],
+    variables: Mapping[str, np.ndarray],
+    coords: Mapping[str, Any],
+) -> xr.Dataset:
+    """Dimensions ``policy`` and ``environment`` with a label per point; swept values ride along."""
+    sides = {"policy": policies, "environment": environments}
+    swept = {side: _swept(grids) for side, grids in sides.items()}
+    both = set(swept["policy"]) & set(swept["environment"])
+    axes: dict[str, Any] = {side: labels(grids) for side, grids in sides.items()}
+    for side, grids in sides.items():
+        for name in swept[side]:
+            column = [value for _, grid in grids for value in _along(grid, name)]
+            axes[f"{side}_{name}" if name in both else name] = (side, _column(column))
+    return _dataset(variables, ("policy", "environment"), {**axes, **coords})
+
+
+def labels(grids: Sequence[tuple[str, Grid]]) -> list[str]:
+    """``uniinf[initial_scale=4]`` for every point, made unique by what differs."""
+    names = []
+    for key, grid in grids:
+        for point in _points(grid):
+            values = point | _differing(key, grid, grids)
+            inside = ",".join(f"{name}={text(value)}" for name, value in values.items())
+            names.append(f"{key}[{inside}]" if inside else key)
+    seen: dict[str, int] = {}
+    for n, name in enumerate(names):
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            names[n] = f"{name}#{seen[name]}"
+    return names
+
+
+def product(ds: xr.Dataset, policy: str, environment: str) -> xr.Dataset:
+    """One class pair of a labelled dataset, with a dimension per swept field.
+
+    Args:
+      ds: A dataset with dimensions ``policy`` and ``environment``.
+      policy: Registry name, e.g. ``"uniinf"``.
+      environment: Likewise, e.g. ``"pareto"``.
+    """
+    for side, name in (("policy", policy), ("environment", environment)):
+        known = list(dict.fromkeys(str(label).split("[")[0] for label in ds[side].values))
+        if name not in known:
+            raise ValueError(f"no {side} {name!r} in this dataset; {suggest(name, known)}")
+        keep = [str(label).split("[")[0] == name for label in ds[side].values]
+        ds = ds.isel({side: np.flatnonzero(keep)})
+    for side in ("policy", "environment"):
+        riders = [
+            str(name)
+            for name, coord in ds.coords.items()
+            if coord.dims == (side,) and name != side and not _is_missing(coord.values).any()
+        ]
+        ds = ds.drop_vars([name for name, c in ds.coords.items() if c.dims == (side,) and name not in (side, *riders)])
+        ds = ds.set_index({side: riders}).unstack(side) if riders else ds.squeeze(side, drop=True)
+    order = [dim for dim in ds.dims if dim not in ("seed", "round")]
+    return ds.transpose(*order, *(dim for dim in ("seed", "round") if dim in ds.dims))
+
+
+def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:
+    """Mean regret with its standard error and normal band, and quantiles over seeds.
+
+    The band is ``mean +- z * stderr``; regret is bounded by T but skewed by rare seeds that settle
+    on a wrong arm, so look at the quantiles too. A dataset kept as a summary gets its band.
+
+    Args:
+      ds: What ``simulate`` returned.
+      level: Coverage of the band.
+      quantiles: Levels of the quantiles over seeds.
+
+    Returns:
+      ``regret_mean``, ``regret_stderr``, ``regret_low``, ``regret_high``, ``regret_quantile`` and the
+      number of ``failed`` games.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> ds = jb.simulate(jb.Uniform(), jb.Bernoulli(means=[0.0, 1.0]), horizon=100, num_seeds=64)
+      >>> bool(abs(jb.summary(ds).regret_mean[-1] - 50) < 5)
+      True
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
+    if "regret" in ds:
+        out = summarise(ds.regret, quantiles)
+        out["failed"] = (ds.failed > 0).sum("seed")
+    elif "regret_mean" in ds:
+        out = ds[["regret_mean", "regret_stderr", "regret_quantile", "failed"]].copy()
+    else:
+        raise ValueError("this dataset has neither `regret` nor `regret_mean`; pass what simulate() or load() returned")
+    half = _normal_quantile(0.5 + level / 2) * out.regret_stderr
+    out["regret_low"], out["regret_high"] = out.regret_mean - half, out.regret_mean + half
+    out.attrs = {**ds.attrs, "band": f"normal, {level:.0%}"}
+    return out
+
+
+def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:
+    """Mean, standard error and quantiles over the seeds."""
+    count = regret.sizes["seed"]
+    spread = regret.std("seed", ddof=1) if count > 1 else xr.full_like(regret.isel(seed=0, drop=True), np.nan)
+    out = xr.Dataset(
+        {
+            "regret_mean": regret.mean("seed"),
+            "regret_stderr": spread / math.sqrt(count),
+            "regret_quantile": regret.quantile(list(quantiles), dim="seed"),
+        }
+    )
+    for name in out:
+        out[name].attrs["long_name"] = _LONG_NAMES[str(name)]
+    return out
+
+
+def compare(ds: xr.Dataset, a: str | Mapping[str, Any], b: str | Mapping[str, Any], *, level: float = 0.95) -> xr.Dataset:
+    """The paired difference of two policies' regret, seed by seed on common random numbers.
+
+    Args:
+      ds: What ``simulate`` returned, with every seed kept.
+      a: A policy label, or coordinates such as ``{"initial_scale": 4.0}``.
+      b: The one to subtract.
+      level: Coverage of the normal band.
+
+    Returns:
+      ``difference`` (a minus b), its ``stderr``, ``low`` and ``high``, ``z``, and ``variance_ratio``:
+      how many times fewer seeds the pairing needs than independent runs would.
+    """
+    if "regret" not in ds:
+        raise ValueError('compare() pairs seeds, which keep="summary" drops; run with keep="seeds"')
+    first, second = _select(ds.regret, a), _select(ds.regret, b)
+    difference = first - second
+    count = difference.sizes["seed"]
+    if count < 2:
+        raise ValueError(f"compare() needs at least 2 seeds, got {count}")
+    mean, stderr = difference.mean("seed"), difference.std("seed", ddof=1) / math.sqrt(count)
+    half = _normal_quantile(0.5 + level / 2) * stderr
+    independent = first.var("seed", ddof=1) + second.var("seed", ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return xr.Dataset(
+            {
+                "difference": mean,
+                "stderr": stderr,
+                "low": mean - half,
+                "high": mean + half,
+                "z": mean / stderr,
+                "variance_ratio": independent / (stderr**2 * count),
+            },
+            attrs={"a": str(a), "b": str(b), "band": f"normal, {level:.0%}"},
+        )
+
+
+def _select(regret: xr.DataArray, which: str | Mapping[str, Any]) -> xr.DataArray:
+    where = {"policy": which} if isinstance(which, str) else dict(which)
+    for dim, value in where.items():
+        if dim not in regret.dims:
+            raise ValueError(f"no dimension {dim!r} to select {value!r} in; {suggest(dim, [str(d) for d in regret.dims])}")
+        if value not in regret[dim].values:
+            raise ValueError(f"no {dim} {value!r}; {suggest(str(value), [str(v) for v in regret[dim].values])}")
+    return regret.sel(where, drop=True)
+
+
+def _dataset(variables: Mapping[str, np.ndarray], axes: tuple[str, ...], coords: Mapping[str, Any]) -> xr.Dataset:
+    tails = {
+        "failed": ("seed",),
+        "pulls": ("seed", "round", "arm"),
+        "regret_mean": ("round",),
+        "regret_stderr": ("round",),
+        "regret_quantile": ("quantile", "round"),
+        "trace_x": ("traced_seed", "t", "arm"),
+        "trace_arm": ("traced_seed", "t"),
+        "trace_loss": ("traced_seed", "t"),
+    }
+    data = {}
+    for name, values in variables.items():
+        rank = values.ndim - len(axes)
+        tail = tails.get(name, ("seed", "round", "arm")[:rank] if "seed" in coords else ("round", "arm")[:rank])
+        if "seed" not in coords:
+            tail = tuple(dim for dim in tail if dim != "seed")
+        data[name] = xr.Variable((*axes, *tail), values, {"long_name": _LONG_NAMES.get(name, name)})
+    return xr.Dataset(data, coords=dict(coords))
+
+
+def _axis_names(policies: Grid, environments: Grid) -> dict[tuple[str, str], str]:
+    both = set(policies.axes) & set(environments.axes)
+    sides = itertools.chain(
+        (("policy", name) for name in policies.axes), (("environment", name) for name in environments.axes)
+    )
+    reserved = {"seed", "round", "arm", "policy", "environment"}
+    return {(side, name): f"{side}_{name}" if name in both | reserved else name for side, name in sides}
+
+
+def _points(grid: Grid) -> list[dict[str, Any]]:
+    return [dict(zip(grid.axes, point, strict=True)) for point in itertools.product(*grid.axes.values())]
+
+
+def _swept(grids: Sequence[tuple[str, Grid]]) -> list[str]:
+    """Names that vary: swept in a grid, or different between two entries of one class."""
+    names = dict.fromkeys(name for _, grid in grids for name in grid.axes)
+    for key, grid in grids:
+        names |= dict.fromkeys(_differing(key, grid, grids))
+    return list(names)
+
+
+def _differing(key: str, grid: Grid, grids: Sequence[tuple[str, Grid]]) -> dict[str, Any]:
+    values = _fields(grid)
+    others = [_fields(other) for other_key, other in grids if other_key == key and other is not grid]
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in grid.axes and any(text(other.get(name)) != text(value) for other in others)
+    }
+
+
+def _fields(grid: Grid) -> dict[str, Any]:
+    return field_values(grid.points[0])
+
+
+def _along(grid: Grid, name: str) -> list[Any]:
+    if name in grid.axes:
+        return [point[name] for point in _points(grid)]
+    return [_fields(grid).get(name)] * len(grid.points)
+
+
+def _column(values: list[Any]) -> np.ndarray:
+    """Numbers with NaN for what a class lacks, or text with ''."""
+    if all(value is None or isinstance(value, int | float | np.number) for value in values):
+        return np.asarray([np.nan if value is None else float(value) for value in values])
+    return np.asarray(["" if value is None else text(value) for value in values])
+
+
+def _is_missing(values: np.ndarray) -> np.ndarray:
+    return np.isnan(values) if values.dtype.kind == "f" else values == ""
+
+
+def _normal_quantile(p: float) -> float:
+    return NormalDist().inv_cdf(p)

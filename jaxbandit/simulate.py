@@ -1,0 +1,260 @@
+"""The front door: policies x worlds x seeds x rounds in, one labelled dataset out."""
+
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from jaxbandit import results, runner, xla
+from jaxbandit.environments import ENVIRONMENTS
+from jaxbandit.grid import Grid, as_grid, suggest
+from jaxbandit.policies import POLICIES
+from jaxbandit.progress import bar
+from jaxbandit.runner import Engine, Job, Timing
+from jaxbandit.types import validate
+from jaxbandit.version import __version__
+
+PRNG = "threefry2x32-20, counter (round, consumer, pair), key fold_in(key(seed), n)"
+
+
+def simulate(
+    policy: Any,
+    environment: Any,
+    *,
+    horizon: int,
+    num_seeds: int,
+    seed: int = 0,
+    record: int | Sequence[int] = 64,
+    dtype: str = "float32",
+    keep: str = "seeds",
+    measures: Sequence[str] = (),
+    trace: int = 0,
+    engine: Engine | None = None,
+) -> xr.Dataset:
+    """Plays every policy in every world, for every seed, and records regret along the way.
+
+    Args:
+      policy: A policy, a ``grid`` of one class, or a list of those.
+      environment: A world, a ``grid``, or a list.
+      horizon: Rounds to play.
+      num_seeds: Independent games per policy and world; game n of any policy meets the same luck.
+      seed: Seeds the study.
+      record: A number of log-spaced rounds, or the increasing rounds to record at.
+      dtype: ``"float32"`` or ``"float64"``: what is played in. Results are added in float64.
+      keep: ``"seeds"`` for every game, ``"summary"`` for mean, standard error and quantiles.
+      measures: Names of the policy's ``measure`` (summed over rounds) or of fields of its state.
+      trace: Keep arm, x and loss of every round for this many seeds; memory then grows with T.
+      engine: How to run (block, chunk, devices, progress); does not change the numbers.
+
+    Returns:
+      ``regret``, ``loss`` (seed, round), ``pulls`` (seed, round, arm), ``failed`` (seed) behind one
+      dimension per swept field, or behind ``policy`` and ``environment`` if either is a list.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> world = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
+      >>> sweep = jb.grid(jb.UniINF, horizon=1_000, initial_scale=[1.0, 4.0])
+      >>> jb.simulate(sweep, world, horizon=1_000, num_seeds=32, record=[10, 1_000]).regret.dims
+      ('initial_scale', 'seed', 'round')
+    """
+    config = engine or Engine()
+    rounds = recorded_rounds(horizon, record)
+    _check_whole("num_seeds", num_seeds, 1)
+    _check_whole("seed", seed, 0)
+    _check_whole("trace", trace, 0)
+    _check_choice("dtype", dtype, ("float32", "float64"))
+    _check_choice("keep", keep, ("seeds", "summary"))
+    policies = [as_grid(entry) for entry in _listed(policy, "policy", ("init", "probabilities", "update"))]
+    environments = [as_grid(entry) for entry in _listed(environment, "environment", ("num_arms", "means", "loss"))]
+
+    xla.warn_if_late()
+    timing = Timing()
+    with jax.enable_x64(dtype == "float64"), bar(config.progress) as progress:
+        study = _Study(policies, environments, rounds, num_seeds, seed, keep, tuple(measures), min(trace, num_seeds))
+        variables = study.run(config, progress, timing)
+        attrs = _provenance(config, dtype, seed, num_seeds, rounds, timing)
+
+    if isinstance(policy, list | tuple) or isinstance(environment, list | tuple):
+        ds = results.labelled_dataset(
+            [(registry_name(grid.cls, POLICIES), grid) for grid in policies],
+            [(registry_name(grid.cls, ENVIRONMENTS), grid) for grid in environments],
+            variables,
+            study.coords(),
+        )
+    else:
+        ds = results.product_dataset(policies[0], environments[0], variables, study.coords())
+    attrs["policy"] = "; ".join(repr(point) for grid in policies for point in grid.points[:1])
+    attrs["environment"] = "; ".join(repr(point) for grid in environments for point in grid.points[:1])
+    attrs["infinite_losses"] = int(np.isinf(variables["loss"][..., -1]).sum())
+    return ds.assign_attrs(attrs)
+
+
+def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
+    """The rounds to record at, checked: log-spaced if a number is given."""
+    _check_whole("horizon", horizon, 2, "regret needs at least two rounds")
+    if isinstance(record, int | np.integer) and not isinstance(record, bool):
+        _check_whole("record", record, 1)
+        spaced = np.geomspace(1, horizon, int(record)) if record > 1 else np.array([horizon])
+        return np.unique(np.rint(spaced).astype(np.int64))
+    rounds = np.asarray(record)
+    if rounds.ndim != 1 or rounds.size == 0 or not np.issubdtype(rounds.dtype, np.integer):
+        raise ValueError(f"record must be a number of rounds or a list of whole rounds, got {record!r}")
+    if (np.diff(rounds) <= 0).any():
+        raise ValueError(f"record must be strictly increasing, got {rounds.tolist()}; sort it and drop repeats")
+    if rounds[0] < 1 or rounds[-1] > horizon:
+        raise ValueError(
+            f"record must lie between 1 and the horizon {horizon}, got {rounds[0]} to {rounds[-1]}; "
+            "raise horizon or drop the rounds outside"
+        )
+    return rounds.astype(np.int64)
+
+
+def registry_name(cls: type, registry: dict[str, type]) -> str:
+    """The key of a class, or its own name if it is not registered."""
+    return next((key for key, known in registry.items() if known is cls), cls.__name__)
+
+
+class _Study:
+    """The points of a call, grouped by what compiles once, and where their results go."""
+
+    def __init__(self, policies, environments, rounds, num_seeds, seed, keep, measures, trace):
+        self.policies = [point for grid in policies for point in grid.points]
+        self.environments = [point for grid in environments for point in grid.points]
+        self.rounds, self.num_seeds, self.seed, self.keep = rounds, num_seeds, seed, keep
+        self.measures, self.trace = measures, trace
+        self.num_arms = max(point.num_arms for point in self.environments)
+        self.variables: dict[str, np.ndarray] = {}
+        for name in measures:
+            self._check_measure(name)
+
+    def run(self, config: Engine, progress, timing: Timing) -> dict[str, np.ndarray]:
+        """Plays every group of points; variables come as [P, E, seed, round, ...]."""
+        total = len(self.policies) * len(self.environments) * self.num_seeds * int(self.rounds[-1])
+        done = 0
+        for policy_index in _by_structure(self.policies):
+            for environment_index in _by_structure(self.environments):
+                job = Job(
+                    policies=[self.policies[p] for p in policy_index],
+                    environments=[self.environments[e] for e in environment_index],
+                    record=self.rounds,
+                    num_seeds=self.num_seeds,
+                    seed=self.seed,
+                    measures=self.measures,
+                    trace=self.trace,
+                )
+                sink = self._sink(job, np.asarray(policy_index), np.asarray(environment_index))
+                runner.run(job, config, sink, lambda now, _, done=done: progress(done + now, total), timing)
+                done += job.num_lanes * int(self.rounds[-1])
+        return self.variables
+
+    def coords(self) -> dict[str, Any]:
+        """Coordinates behind the swept ones."""
+        coords: dict[str, Any] = {"round": self.rounds, "arm": np.arange(self.num_arms)}
+        if self.keep == "seeds":
+            coords["seed"] = np.arange(self.num_seeds)
+        else:
+            coords["quantile"] = np.asarray(results.QUANTILES)
+        if self.trace:
+            coords |= {"traced_seed": np.arange(self.trace), "t": np.arange(1, self.rounds[-1] + 1)}
+        return coords
+
+    def _sink(self, job: Job, policy_index: np.ndarray, environment_index: np.ndarray) -> runner.Sink:
+        """Takes blocks in lane order and puts whole cells where they belong."""
+        pending: list[dict[str, np.ndarray]] = []
+
+        def sink(lanes: np.ndarray, block: dict[str, np.ndarray]) -> None:
+            cell = lanes // self.num_seeds
+            for c in np.unique(cell):
+                pending.append({name: values[cell == c] for name, values in block.items()})
+                if sum(part["failed"].size for part in pending) < self.num_seeds:
+                    continue
+                names = pending[0].keys()
+                whole = {name: np.concatenate([part[name] for part in pending if name in part]) for name in names}
+                pending.clear()
+                p, e = divmod(int(c), len(environment_index))
+                self._put(int(policy_index[p]), int(environment_index[e]), whole)
+
+        return sink
+
+    def _put(self, p: int, e: int, cell: dict[str, np.ndarray]) -> None:
+        cell["pulls"] = cell["pulls"].astype(np.int32)
+        missing = self.num_arms - cell["pulls"].shape[-1]
+        for name in ("pulls", "trace_x"):
+            if name in cell and missing:  # worlds with fewer arms than the largest
+                cell[name] = np.pad(cell[name], [(0, 0)] * (cell[name].ndim - 1) + [(0, missing)])
+        cell |= {name: values[: self.trace] for name, values in cell.items() if name.startswith("trace_")}
+        if self.keep == "summary":
+            cell = self._summary(cell)
+        for name, values in cell.items():
+            if name not in self.variables:
+                shape = (len(self.policies), len(self.environments), *values.shape)
+                self.variables[name] = np.zeros(shape, values.dtype)
+            self.variables[name][p, e] = values
+
+    def _summary(self, cell: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        regret = xr.DataArray(cell.pop("regret"), dims=("seed", "round"))
+        failed = cell.pop("failed")
+        traced = {name: cell.pop(name) for name in list(cell) if name.startswith("trace_")}
+        means = {name: np.asarray(values.mean(axis=0)) for name, values in cell.items()}
+        stats = {name: values.values for name, values in results.summarise(regret).items()}
+        return {**stats, **means, **traced, "failed": np.asarray((failed > 0).sum())}
+
+    def _check_measure(self, name: str) -> None:
+        for policy in self.policies:
+            known = runner.measure_names(policy, self.num_arms)
+            if name not in known:
+                raise ValueError(f"{type(policy).__name__} has no measure {name!r}; {suggest(name, known)}")
+
+
+def _by_structure(points: Sequence[Any]) -> list[list[int]]:
+    """Indices of points that share one compiled program: same class, static fields and shapes."""
+    groups: dict[Any, list[int]] = {}
+    for index, point in enumerate(points):
+        shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(point))
+        groups.setdefault((jax.tree.structure(point), shapes), []).append(index)
+    return list(groups.values())
+
+
+def _listed(given: Any, name: str, protocol: tuple[str, ...]) -> list[Any]:
+    entries = list(given) if isinstance(given, list | tuple) else [given]
+    if not entries:
+        raise ValueError(f"{name} is an empty list; give at least one")
+    for entry in entries:
+        for point in entry.points if isinstance(entry, Grid) else [entry]:
+            missing = [method for method in protocol if not hasattr(point, method)]
+            if missing or isinstance(point, type):
+                remedy = f"make one: jb.{point.__name__}(...)" if isinstance(point, type) else "see jb.POLICIES and jb.ENVIRONMENTS"
+                raise ValueError(f"{name} must have {', '.join(protocol)}; {point!r} lacks {', '.join(missing) or 'its fields'}; {remedy}")
+            validate(point)
+    return entries
+
+
+def _check_whole(name: str, value: Any, least: int, why: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}" + (f"; {why}" if why else ""))
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def _provenance(config: Engine, dtype: str, seed: int, num_seeds: int, rounds: np.ndarray, timing: Timing) -> dict:
+    devices = config.mesh().devices.ravel()
+    return {
+        "jaxbandit": __version__,
+        "jax": jax.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "device": f"{len(devices)} x {devices[0].device_kind} ({devices[0].platform}, {platform.machine()})",
+        "dtype": dtype,
+        "seed": seed,
+        "num_seeds": num_seeds,
+        "horizon": int(rounds[-1]),
+        "prng": PRNG,
+        "compile_seconds": round(timing.compile_seconds, 3),
+        "run_seconds": round(timing.run_seconds, 3),
+    }

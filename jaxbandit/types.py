@@ -1,0 +1,185 @@
+"""The decorator that makes a policy or a world data, and the checks of its fields.
+
+A policy or world is a frozen dataclass whose fields are pytree leaves: a hyperparameter is traced,
+never compiled in, so an object with stacked fields is a sweep. ``field(static=True)`` is kept for
+what decides a shape or a branch of the definition.
+"""
+
+import dataclasses
+import functools
+import inspect
+import math
+from collections.abc import Sequence
+from typing import Any, TypeVar, dataclass_transform
+
+import jax
+import numpy as np
+
+Array = jax.Array
+
+T = TypeVar("T")
+
+_BOUNDS = {
+    "gt": (np.greater, ">"),
+    "ge": (np.greater_equal, ">="),
+    "lt": (np.less, "<"),
+    "le": (np.less_equal, "<="),
+}
+
+
+def field(
+    *,
+    default: Any = dataclasses.MISSING,
+    alias: str | None = None,
+    static: bool = False,
+    vector: bool = False,
+    choices: Sequence[Any] | None = None,
+    hint: str = "",
+    **bounds: float,
+) -> Any:
+    """A field of a policy or world.
+
+    Args:
+      default: Value when none is given.
+      alias: The public name, where the attribute's own is taken by a method.
+      static: Decides a shape or a branch: compiled in, not traced.
+      vector: One value per arm, ``[K]``; a plain list is then one value, not a sweep.
+      choices: The admissible values; makes the field static.
+      hint: What to do about a bad value; ends the error message.
+      **bounds: ``gt``, ``ge``, ``lt``, ``le``, each checked on the host.
+    """
+    unknown = set(bounds) - set(_BOUNDS)
+    if unknown:
+        raise TypeError(f"unknown bounds {sorted(unknown)}; use {sorted(_BOUNDS)}")
+    metadata = {
+        "alias": alias,
+        "static": static or choices is not None,
+        "vector": vector,
+        "choices": choices,
+        "hint": hint,
+        "bounds": bounds,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,), eq_default=False)
+def pytree(cls: type[T]) -> type[T]:
+    """Makes ``cls`` a frozen dataclass and a pytree; values given on the host are checked at once."""
+    check_more = cls.__dict__.get("__post_init__")
+
+    def __post_init__(self):
+        for spec in dataclasses.fields(self):
+            value = getattr(self, spec.name)
+            if isinstance(value, list | tuple) and not is_static(spec):
+                object.__setattr__(self, spec.name, _as_array(_where(self, spec), value))
+        validate(self)
+        if check_more is not None:
+            check_more(self)
+
+    cls.__post_init__ = __post_init__  # pyright: ignore[reportAttributeAccessIssue]
+    cls.__repr__ = _repr
+    cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+    specs = dataclasses.fields(cls)
+    _accept_aliases(cls, {public_name(spec): spec.name for spec in specs if spec.metadata.get("alias")})
+
+    traced = [spec.name for spec in specs if not is_static(spec)]
+    static = [spec.name for spec in specs if is_static(spec)]
+
+    def flatten(obj):
+        return [(jax.tree_util.GetAttrKey(name), getattr(obj, name)) for name in traced], tuple(
+            getattr(obj, name) for name in static
+        )
+
+    def unflatten(aux, children):
+        # Past the constructor and its checks: under jit and vmap the fields are tracers.
+        obj = object.__new__(cls)
+        for name, value in zip((*traced, *static), (*children, *aux), strict=True):
+            object.__setattr__(obj, name, value)
+        return obj
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten, unflatten)
+    return cls
+
+
+def validate(obj: Any) -> None:
+    """Raises ``ValueError`` where a field breaks a bound declared on it.
+
+    Looks only at values on the host: under ``jit`` and ``vmap`` fields are tracers.
+    """
+    for spec in dataclasses.fields(obj):
+        value = getattr(obj, spec.name)
+        where = _where(obj, spec)
+        hint = f"; {spec.metadata['hint']}" if spec.metadata.get("hint") else ""
+        choices = spec.metadata.get("choices")
+        if choices is not None and value not in choices:
+            raise ValueError(f"{where} must be one of {', '.join(map(repr, choices))}, got {value!r}{hint}")
+        if is_static(spec) or value is None or dataclasses.is_dataclass(value) or isinstance(value, jax.core.Tracer):
+            continue
+        if not isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic | jax.Array):
+            raise ValueError(f"{where} must be a number or a list of numbers, got {_short(value)}{hint}")
+        array = _as_array(where, value)
+        if np.isnan(array).any():
+            raise ValueError(f"{where} must not be NaN, got {_short(value)}; give a number for every entry")
+        if spec.metadata.get("vector") and (array.ndim == 0 or array.shape[-1] == 0):
+            raise ValueError(f"{where} needs one value per arm, got {_short(value)}; pass a list such as [0.5, 1.0]")
+        for bound, limit in spec.metadata.get("bounds", {}).items():
+            holds, sign = _BOUNDS[bound]
+            if not np.all(holds(array, limit)):
+                raise ValueError(f"{where} must be {sign} {limit:g}, got {_short(value)}{hint}")
+
+
+def is_static(spec: dataclasses.Field) -> bool:
+    """Whether a field is compiled in rather than traced."""
+    return bool(spec.metadata.get("static"))
+
+
+def public_name(spec: dataclasses.Field) -> str:
+    """The name a user gives and reads."""
+    return spec.metadata.get("alias") or spec.name
+
+
+def field_values(obj: Any) -> dict[str, Any]:
+    """The fields of a policy or world by public name."""
+    return {public_name(spec): getattr(obj, spec.name) for spec in dataclasses.fields(obj)}
+
+
+def _where(obj: Any, spec: dataclasses.Field) -> str:
+    return f"{type(obj).__name__}.{public_name(spec)}"
+
+
+def _accept_aliases(cls: type, names: dict[str, str]) -> None:
+    if not names:
+        return
+    init = cls.__init__
+    signature = inspect.signature(init)
+    inverse = {name: alias for alias, name in names.items()}
+    parameters = [p.replace(name=inverse.get(p.name, p.name)) for p in signature.parameters.values()]
+
+    @functools.wraps(init)
+    def __init__(self, *args, **kwargs):
+        init(self, *args, **{names.get(name, name): value for name, value in kwargs.items()})
+
+    __init__.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
+    cls.__init__ = __init__
+
+
+def _repr(obj: Any) -> str:
+    fields = ", ".join(f"{name}={_short(value)}" for name, value in field_values(obj).items())
+    return f"{type(obj).__name__}({fields})"
+
+
+def _as_array(where: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{where} must be numbers of one shape, got {_short(value)}") from None
+
+
+def _short(value: Any) -> str:
+    text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def format_number(value: float) -> str:
+    """A number as a label: ``4`` for 4.0, ``1e-05`` for 0.00001."""
+    return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e6 else f"{value:g}"

@@ -1,0 +1,82 @@
+"""What has to be set before JAX starts its backend: CPU devices, XLA options, the compile cache.
+
+Everything the user set is kept. ``JAXBANDIT_XLA=off`` leaves XLA alone, ``JAXBANDIT_CACHE=off`` the
+compile cache; ``JAXBANDIT_CACHE=DIR`` moves it. ``jaxbandit doctor`` shows what is in force.
+"""
+
+import hashlib
+import os
+import pathlib
+import platform
+import warnings
+
+import jax
+from jax._src import xla_bridge
+
+OPTION = "xla_cpu_use_multi_output_fusion"
+_EXTRA = "--xla_backend_extra_options="
+
+_late = False
+_warned = False
+
+
+def configure() -> None:
+    """Called once, when ``jaxbandit`` is imported."""
+    global _late
+    if os.environ.get("JAXBANDIT_XLA", "on").lower() != "off":
+        _late = xla_bridge.backends_are_initialized()
+        if not _late:
+            os.environ["XLA_FLAGS"] = with_option(os.environ.get("XLA_FLAGS", ""))
+            if jax.config.jax_num_cpu_devices < 0 and "host_platform_device_count" not in os.environ["XLA_FLAGS"]:
+                jax.config.update("jax_num_cpu_devices", usable_cores())
+    cache = os.environ.get("JAXBANDIT_CACHE", "on")
+    if cache.lower() != "off" and jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(cache_directory(cache)))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def with_option(flags: str) -> str:
+    """``XLA_FLAGS`` with our option added to the user's own, unless they already decided on it."""
+    if OPTION in flags:
+        return flags
+    parts = flags.split()
+    for n, part in enumerate(parts):
+        if part.startswith(_EXTRA):
+            parts[n] = f"{part},{OPTION}=true"
+            return " ".join(parts)
+    return " ".join([*parts, f"{_EXTRA}{OPTION}=true"])
+
+
+def usable_cores() -> int:
+    """Cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cache_directory(setting: str = "on") -> pathlib.Path:
+    """Where compiled programs are kept: per instruction set, for they are machine code."""
+    if setting.lower() not in ("on", ""):
+        return pathlib.Path(setting).expanduser()
+    root = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return root / "jaxbandit" / f"xla-{_instruction_set()}"
+
+
+def warn_if_late() -> None:
+    """Says once that JAX was started before jaxbandit could set it up."""
+    global _warned
+    if _late and not _warned and jax.default_backend() == "cpu":
+        _warned = True
+        warnings.warn(
+            "JAX was started before jaxbandit was imported, so it runs without one device per core and without "
+            f"XLA's {OPTION}: results are right, but slower. Import jaxbandit before the first JAX call, or set "
+            f"JAXBANDIT_XLA=off to silence this.",
+            stacklevel=3,
+        )
+
+
+def _instruction_set() -> str:
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+        flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        flags = platform.processor()
+    return hashlib.sha256(f"{platform.machine()} {flags}".encode()).hexdigest()[:12]

@@ -1,0 +1,1 @@
+"""Independent reference implementations, written from the papers alone."""
