@@ -51,7 +51,7 @@ def draw(x: Array, key: random.Key) -> Array:
 
     total, lost = prefix_sums(others)
     passed = (high - total) + (low - lost) >= 0  # U >= others[0] + ... + others[i]
-    arm = jnp.sum(passed.astype(jnp.int32))
+    arm = jnp.sum(passed, dtype=jnp.int32)
     return jnp.where(arm == num_arms, likeliest, arm)
 
 

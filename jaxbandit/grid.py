@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit.types import field_values, format_number, is_static, public_name
+from jaxbandit.types import field_values, format_number, is_static, public_fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ def grid(cls: type, **values: Any) -> Grid:
       >>> [policy.initial_scale for policy in sweep.points]
       [1.0, 4.0]
     """
-    specs = {public_name(spec): spec for spec in dataclasses.fields(cls)}
+    specs = public_fields(cls)
     for name in values:
         if name not in specs:
             raise ValueError(f"{cls.__name__} has no field {name!r}; {suggest(name, specs)}")

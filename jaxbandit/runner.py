@@ -19,6 +19,8 @@ from jaxbandit import engine
 from jaxbandit.game import Environment, Policy, game_key
 
 STOPS = 16  # recorded rounds per call
+# Narrower blocks compile to other code for small reductions, with other rounding.
+LANE_MULTIPLE = 64
 TARGET_SECONDS = 0.5  # a call is kept about this short, for progress and Ctrl-C
 FIRST_ROUNDS = 512  # rounds of the first call, before the speed is known
 
@@ -30,7 +32,7 @@ class Engine:
     """How to run; never what comes out.
 
     Attributes:
-      block: Lanes per device and call, rounded up to a multiple of 16; default by number of arms.
+      block: Lanes per device and call, rounded up to a multiple of 64; default by number of arms.
       chunk: Rounds whose random bits are drawn at once.
       devices: Number of devices, or the devices; default all of them.
       progress: True for a progress bar, or a function of (seed-rounds done, in all).
@@ -63,7 +65,7 @@ class Engine:
     def width(self, num_arms: int) -> int:
         """Lanes per device: narrower for many arms, so that a block stays in cache."""
         block = self.block or max(64, min(512, 16_384 // num_arms))
-        return -(-block // 16) * 16
+        return -(-block // LANE_MULTIPLE) * LANE_MULTIPLE
 
 
 @dataclasses.dataclass

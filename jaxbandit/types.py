@@ -33,6 +33,7 @@ def field(
     alias: str | None = None,
     static: bool = False,
     vector: bool = False,
+    derived: bool = False,
     choices: Sequence[Any] | None = None,
     hint: str = "",
     **bounds: float,
@@ -44,6 +45,7 @@ def field(
       alias: The public name, where the attribute's own is taken by a method.
       static: Decides a shape or a branch: compiled in, not traced.
       vector: One value per arm, ``[K]``; a plain list is then one value, not a sweep.
+      derived: Set by ``__post_init__`` from the others; not an argument, not shown.
       choices: The admissible values; makes the field static.
       hint: What to do about a bad value; ends the error message.
       **bounds: ``gt``, ``ge``, ``lt``, ``le``, each checked on the host.
@@ -55,10 +57,13 @@ def field(
         "alias": alias,
         "static": static or choices is not None,
         "vector": vector,
+        "derived": derived,
         "choices": choices,
         "hint": hint,
         "bounds": bounds,
     }
+    if derived:
+        return dataclasses.field(default=None, init=False, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -140,7 +145,12 @@ def public_name(spec: dataclasses.Field) -> str:
 
 def field_values(obj: Any) -> dict[str, Any]:
     """The fields of a policy or world by public name."""
-    return {public_name(spec): getattr(obj, spec.name) for spec in dataclasses.fields(obj)}
+    return {name: getattr(obj, spec.name) for name, spec in public_fields(type(obj)).items()}
+
+
+def public_fields(cls: type) -> dict[str, dataclasses.Field]:
+    """The fields a user may give, by public name."""
+    return {public_name(spec): spec for spec in dataclasses.fields(cls) if not spec.metadata.get("derived")}
 
 
 def _where(obj: Any, spec: dataclasses.Field) -> str:

@@ -35,6 +35,18 @@ def configure() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
+def flags() -> str:
+    """``XLA_FLAGS`` as they stand."""
+    return os.environ.get("XLA_FLAGS", "")
+
+
+def status() -> str:
+    """Whether this module's settings are in force, and if not, why."""
+    if os.environ.get("JAXBANDIT_XLA", "on").lower() == "off":
+        return "no: JAXBANDIT_XLA=off"
+    return "no: JAX was started before jaxbandit was imported" if _late else "yes"
+
+
 def with_option(flags: str) -> str:
     """``XLA_FLAGS`` with our option added to the user's own, unless they already decided on it."""
     if OPTION in flags:

@@ -56,7 +56,9 @@ class _Law:
 
 @pytree
 class Pareto(_Law):
-    r"""Pareto losses: :math:`P(\ell > z) = (s_i / z)^a` above :math:`s_i = \mu_i (a - 1) / a`.
+    r"""Pareto losses: positive, with a power tail.
+
+    :math:`P(\ell > z) = (s_i / z)^a` for :math:`z` above :math:`s_i = \mu_i (a - 1) / a`.
 
     Attributes:
       means: Expected loss of each arm, positive.
@@ -89,7 +91,9 @@ class Pareto(_Law):
 
 @pytree
 class StudentT(_Law):
-    r"""Student-t noise around the means: symmetric, :math:`P(|\ell - \mu_i| > z) \sim z^{-a}`.
+    r"""Student-t noise around the means: symmetric, with power tails.
+
+    :math:`P(|\ell - \mu_i| > z)` falls like :math:`z^{-a}`.
 
     Attributes:
       means: Expected loss of each arm. The paper's assumption (truncated non-negative losses of

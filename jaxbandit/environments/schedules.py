@@ -13,15 +13,17 @@ from jaxbandit.types import Array, field, pytree
 class Switching:
     r"""A law whose arms are reversed in every other phase: the best arm changes at each boundary.
 
-    Phase :math:`k = 0, 1, ...` has length :math:`g^k`, so it begins after
-    :math:`(g^k - 1) / (g - 1)` rounds: with :math:`g = 1.6` a stochastically constrained adversary
-    after Zimmert and Seldin (2021), with noise around the means. Or phases of given lengths, the
-    last one without end.
+    The first phase lasts one round, each one after it ``growth`` times the one before, rounded up:
+    the schedule of Zimmert and Seldin (2021), whose growth is 1.6, with noise around the means. Or
+    phases of given lengths, the last one without end.
+
+    A policy that follows the changes can beat every fixed arm: its regret is then negative.
 
     Attributes:
       law: Any stationary world.
-      growth: :math:`g > 1`, the ratio of two successive phases. Not used if lengths are given.
+      growth: Ratio of two successive phases, at least 1.01. Not used if lengths are given.
       lengths: Phase lengths in rounds, or none.
+      ends: The last round of every phase but the endless one; follows from the two above.
 
     Example:
       >>> import jaxbandit as jb
@@ -33,12 +35,15 @@ class Switching:
     label: ClassVar[str] = "switching"
 
     law: Any = field()
-    growth: float = field(default=1.6, gt=1, hint="or give lengths=[...]")
+    growth: float = field(default=1.6, ge=1.01, hint="or give lengths=[...]")
     lengths: Any = field(default=None, vector=True, ge=1, hint="a phase lasts at least one round")
+    ends: Array = field(derived=True)
 
     def __post_init__(self):
         if not hasattr(self.law, "loss"):
             raise ValueError(f"Switching.law must be a world such as jb.Pareto(...), got {self.law!r}")
+        lengths = _geometric(self.growth) if self.lengths is None else np.asarray(self.lengths)
+        object.__setattr__(self, "ends", np.cumsum(lengths)[:-1])
 
     @property
     def num_arms(self) -> int:
@@ -56,11 +61,8 @@ class Switching:
 
     def phase(self, t: Array) -> Array:
         """The number of boundaries before round ``t``."""
-        if self.lengths is not None:
-            ends = jnp.cumsum(jnp.asarray(self.lengths))
-            return jnp.sum((t > ends[:-1]).astype(jnp.int32))
-        g = jnp.asarray(self.growth, jnp.result_type(float))
-        return jnp.floor(jnp.log1p((t - 1) * (g - 1)) / jnp.log(g)).astype(jnp.int32)
+        ends = jnp.asarray(self.ends, jnp.result_type(float))
+        return jnp.sum(jnp.asarray(t).astype(ends.dtype) > ends, dtype=jnp.int32)
 
     def means(self, t: Array) -> Array:
         """Expected losses in round ``t``: [K]."""
@@ -71,3 +73,11 @@ class Switching:
         """The loss of the law's arm that stands in this one's place."""
         place = jnp.where(self.phase(t) % 2 == 1, self.num_arms - 1 - arm, arm)
         return self.law.loss(t, place, key)
+
+
+def _geometric(growth: float) -> np.ndarray:
+    """Phase lengths that cover 2^31 rounds, their number rounded up so that few shapes occur."""
+    lengths = [1.0]
+    while sum(lengths) < 2**31 or len(lengths) % 32 != 1:
+        lengths.append(float(np.ceil(growth * lengths[-1] - 1e-9)))
+    return np.asarray(lengths)

@@ -1,0 +1,150 @@
+"""The command line: ``jaxbandit run``, ``list``, ``doctor``."""
+
+import dataclasses
+import pathlib
+import sys
+import time
+from typing import Annotated
+
+import jax
+import typer
+import xarray as xr
+from rich.console import Console
+from rich.table import Table
+
+import jaxbandit as jb
+from jaxbandit import study as studies
+from jaxbandit import xla
+from jaxbandit.grid import text
+from jaxbandit.types import public_fields
+from jaxbandit.version import __version__
+
+app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_enable=False, help="Simulates heavy-tailed bandits: whole studies as one compiled call."
+)
+console = Console()
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        console.print(f"jaxbandit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    del version
+
+
+@app.command()
+def run(
+    study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")],
+    out: Annotated[pathlib.Path | None, typer.Option(help="Directory for the results.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in seconds.")] = False,
+) -> None:
+    """Plays a study; prints a table, writes a dataset and a figure."""
+    plan = studies.read(study)
+    plan = plan.quick() if quick else plan
+    directory = out or pathlib.Path("results") / study.stem
+    directory.mkdir(parents=True, exist_ok=True)
+    console.print(f"[bold]{plan.title}[/bold]  ({plan.horizon:,} rounds, {plan.num_seeds:,} seeds)")
+    began = time.perf_counter()
+    ds = jb.simulate(
+        plan.policy_grids(),
+        plan.environment_grids(),
+        horizon=plan.horizon,
+        num_seeds=plan.num_seeds,
+        seed=plan.seed,
+        record=plan.record,
+        dtype=plan.dtype,
+        keep=plan.keep,
+        measures=plan.measures,
+        engine=jb.Engine(progress=True),
+    ).assign_attrs(title=plan.title, study=study.read_text(encoding="utf-8"))
+    console.print(regret_table(ds))
+    _report_failures(ds)
+    from jaxbandit.plots import regret_curves
+
+    ds.to_netcdf(directory / "dataset.nc", engine="h5netcdf")
+    figure = regret_curves(ds, directory / "regret.png", plan.title)
+    console.print(
+        f"compiled {ds.compile_seconds:.1f} s, played {ds.run_seconds:.1f} s, {time.perf_counter() - began:.1f} s in all"
+    )
+    console.print(f"dataset {directory / 'dataset.nc'}\nfigure  {figure}")
+
+
+@app.command("list")
+def list_() -> None:
+    """Names of the policies and worlds that a study may use."""
+    for title, registry in (("policies", jb.POLICIES), ("environments", jb.ENVIRONMENTS)):
+        table = Table("name", "fields", "what it is", title=title, title_justify="left")
+        for name, cls in registry.items():
+            table.add_row(name, ", ".join(_field_text(cls)), (cls.__doc__ or "").strip().splitlines()[0])
+        console.print(table)
+
+
+@app.command()
+def doctor() -> None:
+    """Shows devices, XLA options, dtype, compile cache and versions."""
+    import numpy as np
+
+    table = Table(show_header=False, box=None)
+    devices = jax.devices()
+    rows = {
+        "jaxbandit": __version__,
+        "python, numpy": f"{sys.version.split()[0]}, {np.__version__}",
+        "jax, jaxlib": f"{jax.__version__}, {jax.lib.__version__}",
+        "devices": f"{len(devices)} x {devices[0].device_kind} ({jax.default_backend()}), {xla.usable_cores()} cores",
+        "XLA_FLAGS": xla.flags() or "(none)",
+        "set up by jaxbandit": xla.status(),
+        "dtype": 'float32; simulate(..., dtype="float64") plays the same code in float64',
+        "compile cache": jax.config.jax_compilation_cache_dir or "off",
+    }
+    for name, value in rows.items():
+        table.add_row(f"[bold]{name}[/bold]", str(value))
+    console.print(table)
+
+
+def regret_table(ds: xr.Dataset) -> Table:
+    """Final regret of every policy in every world, with its standard error."""
+    stats = jb.summary(ds).isel(round=-1)
+    table = Table(title=f"pseudo-regret after {int(stats['round']):,} rounds: mean ± standard error (median)", title_justify="left")
+    table.add_column("policy")
+    for world in stats.environment.values:
+        table.add_column(str(world), justify="right")
+    for policy in stats.policy.values:
+        cells = []
+        for world in stats.environment.values:
+            at = stats.sel(policy=policy, environment=world)
+            median = float(at.regret_quantile.sel(quantile=0.5))
+            cells.append(f"{float(at.regret_mean):,.1f} ± {float(at.regret_stderr):,.1f} ({median:,.1f})")
+        table.add_row(str(policy), *cells)
+    return table
+
+
+def _report_failures(ds: xr.Dataset) -> None:
+    failed = jb.summary(ds).failed
+    for policy in failed.policy.values:
+        count = int(failed.sel(policy=policy).sum())
+        if count:
+            console.print(f"[red]{count} games of {policy} failed: their state was not finite (see `failed`)[/red]")
+    if ds.attrs.get("infinite_losses"):
+        console.print(f"[yellow]{ds.infinite_losses} games suffered an infinite loss; their `loss` is inf[/yellow]")
+
+
+def _field_text(cls: type) -> list[str]:
+    return [
+        name + ("" if spec.default is dataclasses.MISSING else f"={text(spec.default)}")
+        for name, spec in public_fields(cls).items()
+    ]
+
+
+def main() -> None:
+    """Runs the command line; bad input ends with its message and exit code 2."""
+    try:
+        app()
+    except ValueError as error:
+        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False, markup=True)
+        raise SystemExit(2) from None

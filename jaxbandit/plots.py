@@ -1,0 +1,49 @@
+"""Figures for print: matplotlib, one style."""
+
+import pathlib
+
+import matplotlib
+import numpy as np
+import xarray as xr
+
+from jaxbandit.results import summary
+
+# Okabe-Ito: distinct for colour-blind readers and in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+
+
+def regret_curves(ds: xr.Dataset, path: str | pathlib.Path, title: str = "") -> pathlib.Path:
+    """Mean regret over rounds with its 95 % band, one panel per environment.
+
+    Args:
+      ds: A dataset with dimensions ``policy`` and ``environment``.
+      path: Where to write; the ending chooses the format.
+      title: Heads the figure.
+    """
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    stats = summary(ds)
+    worlds, policies = stats.environment.values, stats.policy.values
+    with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        figure, axes = plt.subplots(
+            1, len(worlds), figsize=(4.2 * len(worlds), 3.4), squeeze=False, layout="constrained"
+        )
+        for panel, world in zip(axes[0], worlds, strict=True):
+            for n, policy in enumerate(policies):
+                at = stats.sel(policy=policy, environment=world)
+                colour = COLOURS[n % len(COLOURS)]
+                panel.plot(at["round"], at.regret_mean, color=colour, label=str(policy), linewidth=1.6)
+                panel.fill_between(at["round"], at.regret_low, at.regret_high, color=colour, alpha=0.25, linewidth=0)
+            panel.set(xscale="log", yscale="log", title=str(world), xlabel="round")
+            panel.grid(True, which="major", linewidth=0.4, alpha=0.5)
+            low = float(stats.regret_mean.sel(environment=world).where(lambda v: v > 0).min())
+            if np.isfinite(low):
+                panel.set_ylim(bottom=low / 2)
+        axes[0][0].set_ylabel("mean pseudo-regret")
+        axes[0][0].legend(frameon=False)
+        figure.suptitle(title)
+        figure.supxlabel(f"bands: normal 95 %, {ds.attrs.get('num_seeds', '?')} seeds", fontsize=7)
+        figure.savefig(path, dpi=160)
+        plt.close(figure)
+    return pathlib.Path(path)
