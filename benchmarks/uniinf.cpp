@@ -1,10 +1,10 @@
 // uniINF on Pareto losses, hand-vectorised: what the hardware allows.
 //
-// A vector lane is a seed; a thread plays VECTORS vectors of seeds from the first round to the last, their state in
-// registers and first-level cache. Arithmetic is IEEE with fused multiply-adds; the bits and the algorithm are those
-// of the package. Where a formula is rearranged the comment beside it says so.
+// A lane is a seed. A thread takes a block of seeds, a few registers wide, and plays it from the first round to the
+// last with its state in first-level cache. Arithmetic is IEEE with fused multiply-adds; bits and algorithm are the
+// package's. Where a formula is rearranged, the comment beside it says so.
 //
-//   g++ -O3 -march=native -std=gnu++17 -shared -fPIC -pthread -Wno-psabi uniinf.cpp -o uniinf.so
+//   g++ -O3 -march=native -std=gnu++17 -shared -fPIC -pthread uniinf.cpp -o uniinf.so
 
 #include <algorithm>
 #include <array>
@@ -17,163 +17,150 @@
 #include <type_traits>
 #include <vector>
 
+#pragma GCC diagnostic ignored "-Wpsabi"  // vectors by value, in functions that are always inlined
+
 #define INLINE inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 32")
+#define ROLL _Pragma("GCC unroll 1")
 
 namespace {
 
 #ifdef __AVX512DQ__
-constexpr int BYTES = 64;
+constexpr int BYTES = 64;  // of a register
 #else
 constexpr int BYTES = 32;
 #endif
-#ifndef VECTORS
-#define VECTORS 2  // vectors played together: each hides the other's latencies
+#ifndef PLAYERS
+#define PLAYERS 2  // registers of seeds played in turn: each fills the others' latencies
 #endif
 
 // ---- vectors -------------------------------------------------------------------------------------------------------
 
-typedef uint32_t Word __attribute__((vector_size(BYTES)));
-constexpr int WORD_LANES = BYTES / 4;
+template <class T> using Integer = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
 
+template <class E, int N> struct Vector { typedef E type __attribute__((vector_size(N * sizeof(E)))); };
+
+// The types of a player: one register of floats, integers as wide as they are, and as many random words. A comparison
+// of floats or integers gives integers, -1 for true and 0 for false.
 template <class T>
 struct Types {
-    using Integer = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-    static constexpr int WIDTH = BYTES / sizeof(T);
-    static constexpr int LANES = VECTORS * WIDTH;  // seeds played together
-    static constexpr int MANTISSA = sizeof(T) == 4 ? 23 : 52;
-    typedef T Float __attribute__((vector_size(BYTES)));
-    typedef Integer Int __attribute__((vector_size(BYTES)));  // also what a comparison gives: -1 or 0
-    typedef int32_t Half __attribute__((vector_size(WIDTH * 4)));
-    typedef uint32_t UHalf __attribute__((vector_size(WIDTH * 4)));
+    static constexpr int LANES = BYTES / sizeof(T);
+    using F = typename Vector<T, LANES>::type;
+    using I = typename Vector<Integer<T>, LANES>::type;
+    using W = typename Vector<uint32_t, LANES>::type;
+    using SignedW = typename Vector<int32_t, LANES>::type;
 };
+
+template <class T> INLINE typename Types<T>::F all(double value) { return (T)value - typename Types<T>::F{}; }
 
 template <class F> INLINE F min(F a, F b) { return a < b ? a : b; }
 template <class F> INLINE F max(F a, F b) { return a > b ? a : b; }
-template <class F> INLINE F abs(F a) { return max(a, -a); }
 
-template <class F>
-INLINE F sqrt(F a) {
-    constexpr bool single = std::is_same_v<decltype(+a[0]), float>;
+template <class I>
+INLINE I increment_where(I mask, I count) {
 #ifdef __AVX512DQ__
-    if constexpr (single) return (F)_mm512_sqrt_ps((__m512)a);
-    else return (F)_mm512_sqrt_pd((__m512d)a);
+    return mask ? count + 1 : count;
 #else
-    if constexpr (single) return (F)_mm256_sqrt_ps((__m256)a);
-    else return (F)_mm256_sqrt_pd((__m256d)a);
+    return count - mask;
 #endif
 }
 
-template <class T> using Float = typename Types<T>::Float;
-template <class T> using Int = typename Types<T>::Int;
-
-template <class T> INLINE Float<T> fill(double value) { return Float<T>{} + (T)value; }
-
-// 32-bit words as numbers; `from_word` for any word, `from_bits` for words below 2^31.
-template <class T>
-INLINE Float<T> from_word(const uint32_t* words) {
-    typename Types<T>::UHalf loaded;
-    std::memcpy(&loaded, words, sizeof loaded);
-    return __builtin_convertvector(loaded, Float<T>);
+template <class F>
+INLINE F sqrt(F a) {
+    constexpr bool is_float = std::is_same_v<F, Types<float>::F>;
+#ifdef __AVX512DQ__
+    if constexpr (is_float) return _mm512_sqrt_ps(a);
+    else return _mm512_sqrt_pd(a);
+#else
+    if constexpr (is_float) return _mm256_sqrt_ps(a);
+    else return _mm256_sqrt_pd(a);
+#endif
 }
 
-template <class T>
-INLINE Float<T> from_bits(typename Types<T>::UHalf bits) {
-    return __builtin_convertvector((typename Types<T>::Half)bits, Float<T>);
-}
+// A sum in two halves: half the latency.
+template <class F>
+struct Sum {
+    F part[2] = {};
+    INLINE void add(int i, F term) { part[i % 2] = i < 2 ? term : part[i % 2] + term; }
+    template <class I>
+    INLINE void add_where(int i, I mask, F term) {
+        part[i % 2] = i < 2 ? (mask ? term : F{}) : (mask ? part[i % 2] + term : part[i % 2]);
+    }
+    INLINE F total() const { return part[0] + part[1]; }
+};
 
 // ---- random bits ---------------------------------------------------------------------------------------------------
 
-template <int R> INLINE Word rotate(Word x) { return (x << R) | (x >> (32 - R)); }
-
-// Threefry-2x32, 20 rounds.
-INLINE void threefry(Word k0, Word k1, Word& x0, Word& x1) {
-    const Word schedule[3] = {k0, k1, k0 ^ k1 ^ 0x1BD11BDAu};
-    x0 += k0;
-    x1 += k1;
-    UNROLL for (int group = 0; group < 5; ++group) {
-        if (group % 2 == 0) {
-            x0 += x1; x1 = rotate<13>(x1) ^ x0;
-            x0 += x1; x1 = rotate<15>(x1) ^ x0;
-            x0 += x1; x1 = rotate<26>(x1) ^ x0;
-            x0 += x1; x1 = rotate<6>(x1) ^ x0;
-        } else {
-            x0 += x1; x1 = rotate<17>(x1) ^ x0;
-            x0 += x1; x1 = rotate<29>(x1) ^ x0;
-            x0 += x1; x1 = rotate<16>(x1) ^ x0;
-            x0 += x1; x1 = rotate<24>(x1) ^ x0;
-        }
-        x0 += schedule[(group + 1) % 3];
-        x1 += schedule[(group + 2) % 3] + (uint32_t)(group + 1);
-    }
+template <int R, class W>
+INLINE void mix(W& x0, W& x1) {
+    x0 += x1;
+    x1 = ((x1 << R) | (x1 >> (32 - R))) ^ x0;
 }
 
-constexpr uint32_t COUNTERS[3] = {1u << 24, 2u << 24, (2u << 24) + 1};  // the arm's pair, the loss's two
+// Threefry-2x32, 20 rounds.
+template <class W>
+struct Threefry {
+    W first[6], second[6];  // what is added to the two words before each group of four rounds, and at the end
 
-// The words of one round for all seeds played together, pair by pair.
-template <class T>
-struct Bits {
-    static constexpr int BLOCKS = (Types<T>::LANES + WORD_LANES - 1) / WORD_LANES;
-    Word k0[BLOCKS], k1[BLOCKS];
-    alignas(64) uint32_t words[6][BLOCKS * WORD_LANES];
-
-    Bits(uint32_t seed_hi, uint32_t seed_lo, int64_t first_seed) {
-        for (int block = 0; block < BLOCKS; ++block) {
-            Word x0 = {}, x1 = {};
-            for (int lane = 0; lane < WORD_LANES; ++lane) x1[lane] = (uint32_t)(first_seed + block * WORD_LANES + lane);
-            threefry(Word{} + seed_hi, Word{} + seed_lo, x0, x1);
-            k0[block] = x0;
-            k1[block] = x1;
+    INLINE Threefry(W k0, W k1) {
+        const W schedule[3] = {k0, k1, k0 ^ k1 ^ 0x1BD11BDAu};
+        for (uint32_t group = 0; group < 6; ++group) {
+            first[group] = schedule[group % 3];
+            second[group] = schedule[(group + 1) % 3] + group;
         }
     }
 
-    INLINE void draw(uint32_t t, int pair) {
-        UNROLL for (int block = 0; block < BLOCKS; ++block) {
-            Word x0 = Word{} + t, x1 = Word{} + COUNTERS[pair];
-            threefry(k0[block], k1[block], x0, x1);
-            std::memcpy(&words[2 * pair][block * WORD_LANES], &x0, sizeof x0);
-            std::memcpy(&words[2 * pair + 1][block * WORD_LANES], &x1, sizeof x1);
+    INLINE void operator()(W& x0, W& x1) const {
+        x0 += first[0];
+        x1 += second[0];
+        UNROLL for (int group = 0; group < 5; ++group) {
+            if (group % 2 == 0) mix<13>(x0, x1), mix<15>(x0, x1), mix<26>(x0, x1), mix<6>(x0, x1);
+            else mix<17>(x0, x1), mix<29>(x0, x1), mix<16>(x0, x1), mix<24>(x0, x1);
+            x0 += first[group + 1];
+            x1 += second[group + 1];
         }
     }
 };
 
 // ---- powers --------------------------------------------------------------------------------------------------------
 
-// log2 of positive normal numbers: exponent + 2/ln 2 atanh(f / (2 + f)), mantissa 1 + f in [sqrt(1/2), sqrt(2)).
+// log2 of positive normal numbers: exponent + 2/ln 2 atanh((m - 1) / (m + 1)), mantissa m in [sqrt(1/2), sqrt(2)).
 template <class T>
-INLINE Float<T> log2(Float<T> x) {
-    using I = typename Types<T>::Integer;
-    constexpr int M = Types<T>::MANTISSA, TERMS = sizeof(T) == 4 ? 5 : 10;
-    constexpr I ONE = sizeof(T) == 4 ? (I)0x3F800000 : (I)0x3FF0000000000000;
-    constexpr I ROOT_HALF = sizeof(T) == 4 ? (I)0x3F3504F3 : (I)0x3FE6A09E667F3BCD;
-    // An integer below 2^M in the mantissa of 2^M is that integer, as a float.
-    constexpr I TWO_TO_M = (ONE + ((I)M << M));
-
-    const Int<T> shifted = (Int<T>)x + (ONE - ROOT_HALF);
-    const Float<T> exponent = (Float<T>)((shifted >> M) | TWO_TO_M) - (T)(((I)1 << M) + (ONE >> M));
-    const Float<T> mantissa = (Float<T>)((shifted & (((I)1 << M) - 1)) + ROOT_HALF);
-    const Float<T> s = (mantissa - (T)1) / (mantissa + (T)1), s2 = s * s;
+INLINE typename Types<T>::F log2(typename Types<T>::F x) {
+    using F = typename Types<T>::F;
+    using I = typename Types<T>::I;
+    using N = Integer<T>;
+    constexpr int BITS = sizeof(T) == 4 ? 23 : 52, TERMS = sizeof(T) == 4 ? 5 : 10;
+    constexpr N ONE = sizeof(T) == 4 ? (N)0x3F800000 : (N)0x3FF0000000000000;
+    constexpr N ROOT_HALF = sizeof(T) == 4 ? (N)0x3F3504F3 : (N)0x3FE6A09E667F3BCD;
+    constexpr N POWER = ONE + ((N)BITS << BITS);  // 2^BITS: an integer in its mantissa adds its own value
     constexpr double SCALE = 2.885390081777926814719849362003784;  // 2 / ln 2
-    Float<T> series = fill<T>(SCALE / (2 * TERMS - 1));
+
+    const I shifted = (I)x + (ONE - ROOT_HALF);
+    const F exponent = (F)((shifted >> BITS) | POWER) - (T)(((N)1 << BITS) + (ONE >> BITS));
+    const F mantissa = (F)((shifted & (((N)1 << BITS) - 1)) + ROOT_HALF);
+    const F s = (mantissa - (T)1) / (mantissa + (T)1), s2 = s * s;
+    F series = all<T>(SCALE / (2 * TERMS - 1));
     UNROLL for (int k = TERMS - 2; k >= 0; --k) series = series * s2 + (T)(SCALE / (2 * k + 1));
     return series * s + exponent;
 }
 
 // 2^x for |x| < 120: an integer power by the exponent's bits, the rest by the series of exp.
 template <class T>
-INLINE Float<T> exp2(Float<T> x) {
-    using I = typename Types<T>::Integer;
-    constexpr int M = Types<T>::MANTISSA, TERMS = sizeof(T) == 4 ? 8 : 14;
-    constexpr T ROUND = (T)1.5 * (T)((I)1 << M);  // adding it rounds to an integer, found in the low bits
+INLINE typename Types<T>::F exp2(typename Types<T>::F x) {
+    using F = typename Types<T>::F;
+    using I = typename Types<T>::I;
+    constexpr int BITS = sizeof(T) == 4 ? 23 : 52, TERMS = sizeof(T) == 4 ? 8 : 14;
+    constexpr T ROUND = (T)1.5 * (T)((Integer<T>)1 << BITS);  // adding it rounds to an integer, found in the low bits
     constexpr double LN2 = 0.693147180559945309417232121458177;
 
-    const Float<T> rounded = x + ROUND;
-    const Float<T> r = x - (rounded - ROUND);
-    double coefficients[TERMS] = {1};
+    const F rounded = x + ROUND;
+    const F r = x - (rounded - ROUND);
+    std::array<double, TERMS> coefficients = {1};
     UNROLL for (int k = 1; k < TERMS; ++k) coefficients[k] = coefficients[k - 1] * LN2 / k;
-    Float<T> series = fill<T>(coefficients[TERMS - 1]);
+    F series = all<T>(coefficients[TERMS - 1]);
     UNROLL for (int k = TERMS - 2; k >= 0; --k) series = series * r + (T)coefficients[k];
-    return (Float<T>)((Int<T>)series + ((Int<T>)rounded << M));
+    return (F)((I)series + ((I)rounded << BITS));
 }
 
 // ---- the game ------------------------------------------------------------------------------------------------------
@@ -199,112 +186,159 @@ struct Arms<F, 0> : std::vector<F> {
     explicit Arms(int num_arms) : std::vector<F>(num_arms) {}
 };
 
-int num_steps(int num_arms, bool is_double) {
-    return (is_double ? 4 : 3) + (int)std::ceil(std::log10(std::max(num_arms, 2) / 2.0) - 1e-9);
-}
-
-// The state of one vector of seeds, and a round of its play.
+// One register of seeds. The parts of a round are its methods, called in the order they are written.
 template <class T, int K>
 struct Player {
-    using F = Float<T>;
-    using I = Int<T>;
-    static constexpr int WIDTH = Types<T>::WIDTH;
+    using F = typename Types<T>::F;
+    using I = typename Types<T>::I;
+    using W = typename Types<T>::W;
+    static constexpr int LANES = Types<T>::LANES;
 
-    const int num_arms;
     Arms<F, K> L, L_lost;  // sums of the loss estimates, their minimum 0, and what rounding took from them
-    F S, S_lost;
     Arms<I, K> pulls;
-    F loss{}, loss_lost{};
+    F S, S_lost{}, loss{}, loss_lost{};
     I failed{};
 
-    Arms<F, K> u, pair_sum, pair_product, x;  // of one round
-    F y;
+    // Of one round:
+    Arms<F, K> pair_sum, pair_product, x;
+    F Y, power;
+    I arm;
+    W words[6];
 
-    Player(int num_arms, double initial_scale)
-        : num_arms(num_arms), L(num_arms), L_lost(num_arms), S(fill<T>(initial_scale)), S_lost{}, pulls(num_arms),
-          u(num_arms), pair_sum(num_arms / 2), pair_product(num_arms / 2), x(num_arms) {}
+    Threefry<W> cipher;
+    const int num_arms;
+    const T exponent, growth_rate;  // -1/a and 1/(K ln T)
+    std::vector<T> factor;          // means (a - 1)/a
+    F table[2] = {};                // the first of them, to be looked up by arm
+
+    Player(const Game& game, int64_t first_seed)
+        : L(game.num_arms), L_lost(game.num_arms), pulls(game.num_arms), S(all<T>(game.initial_scale)),
+          pair_sum(game.num_arms), pair_product(game.num_arms), x(game.num_arms), cipher(W{}, W{}),
+          num_arms(game.num_arms), exponent((T)(-1 / game.tail_index)),
+          growth_rate((T)(1 / (game.num_arms * std::log((double)game.horizon)))),
+          factor(game.num_arms) {
+        for (int i = 0; i < num_arms; ++i) factor[i] = (T)(game.means[i] * (game.tail_index - 1) / game.tail_index);
+        for (int i = 0; i < std::min(num_arms, 2 * LANES); ++i) table[i / LANES][i % LANES] = factor[i];
+        W k0 = {}, k1;
+        for (int lane = 0; lane < LANES; ++lane) k1[lane] = (uint32_t)(first_seed + lane);
+        Threefry<W>(W{} + game.seed_hi, W{} + game.seed_lo)(k0, k1);
+        cipher = Threefry<W>(k0, k1);
+    }
 
     INLINE int arms() const { return K ? K : num_arms; }
 
-    // Arms are taken in pairs: 1/a + 1/b = (a + b) / (a b) and 1/a^2 + 1/b^2 = (1/a + 1/b)^2 - 2 / (a b) need one
-    // division. With a = u_0 + y and b = u_1 + y, a + b and a b are polynomials in y. (No overflow while u < 1e19.)
+    INLINE void draw_words(uint32_t t, int pair) {
+        constexpr uint32_t COUNTERS[3] = {1u << 24, 2u << 24, (2u << 24) + 1};  // the arm's pair, the loss's two
+        W x0 = W{} + t, x1 = W{} + COUNTERS[pair];
+        cipher(x0, x1);
+        words[2 * pair] = x0;
+        words[2 * pair + 1] = x1;
+    }
+
+    // x_i = S/(L_i + Y), Y = S y: as 1/(u_i + y), and no L is divided by S. Arms are taken in pairs, for one division:
+    // 1/a + 1/b = (a + b) / ab and 1/a^2 + 1/b^2 = (1/a + 1/b)^2 - 2/ab. With a = L_0 + Y and b = L_1 + Y, a + b and
+    // ab are polynomials in Y. (In float32 ab overflows where both L pass 1e19.)
     INLINE void begin_solve() {
-        const F inverse = (T)1 / S;
-        UNROLL for (int i = 0; i < arms(); ++i) u[i] = L[i] * inverse;
-        UNROLL for (int p = 0; p < arms() / 2; ++p) {
-            pair_sum[p] = u[2 * p] + u[2 * p + 1];
-            pair_product[p] = u[2 * p] * u[2 * p + 1];
+        const int n = arms();
+        UNROLL for (int p = 0; p < n / 2; ++p) {
+            pair_sum[p] = L[2 * p] + L[2 * p + 1];
+            pair_product[p] = L[2 * p] * L[2 * p + 1];
         }
-        y = fill<T>(1);
+        Y = S;
     }
 
-    // Newton's step for 1/phi(y) = 1, phi(y) = sum_i 1/(u_i + y).
+    // Newton's step for 1/phi = 1, phi = sum_i S/(L_i + Y).
     INLINE void newton_step() {
-        F phi[2] = {}, squares[2] = {}, products[2] = {};
-        UNROLL for (int p = 0; p < arms() / 2; ++p) {
-            const F half = y + pair_sum[p];
-            const F inverse = (T)1 / (y * half + pair_product[p]);
-            const F both = (half + y) * inverse;
-            phi[p % 2] += both;
-            squares[p % 2] += both * both;
-            products[p % 2] += inverse;
+        const int n = arms();
+        Sum<F> inverses, squares, products;
+        UNROLL for (int p = 0; p < n / 2; ++p) {
+            const F half = Y + pair_sum[p];
+            const F inverse = (T)1 / (Y * half + pair_product[p]);
+            const F both = (half + Y) * inverse;
+            inverses.add(p, both);
+            squares.add(p, both * both);
+            products.add(p, inverse);
         }
-        if (arms() % 2) {
-            const F one = (T)1 / (u[arms() - 1] + y);
-            phi[0] += one;
-            squares[0] += one * one;
+        if (n % 2) {
+            const F inverse = (T)1 / (L[n - 1] + Y);
+            inverses.add(n / 2, inverse);
+            squares.add(n / 2, inverse * inverse);
         }
-        const F sum = phi[0] + phi[1];
-        const F slope = (squares[0] + squares[1]) - (T)2 * (products[0] + products[1]);
-        y += sum * (sum - (T)1) / slope;
+        const F sum = inverses.total();
+        Y += sum * (S * sum - (T)1) / (squares.total() - (T)2 * products.total());
     }
 
-    // x = 1/(u + y); u becomes u + y.
     INLINE void end_solve() {
-        UNROLL for (int i = 0; i < arms(); ++i) u[i] += y;
-        UNROLL for (int p = 0; p < arms() / 2; ++p) {
-            const F inverse = (T)1 / (u[2 * p] * u[2 * p + 1]);
-            x[2 * p] = u[2 * p + 1] * inverse;
-            x[2 * p + 1] = u[2 * p] * inverse;
+        const int n = arms();
+        UNROLL for (int p = 0; p < n / 2; ++p) {
+            const F a = L[2 * p] + Y, b = L[2 * p + 1] + Y;
+            const F inverse = S / (a * b);
+            x[2 * p] = b * inverse;
+            x[2 * p + 1] = a * inverse;
         }
-        if (arms() % 2) x[arms() - 1] = (T)1 / u[arms() - 1];
+        if (n % 2) x[n - 1] = S / (L[n - 1] + Y);
+    }
+
+    // U^(-1/a).
+    INLINE void draw_power() {
+        const F tail = __builtin_convertvector(words[4], F) * (T)0x1p-96 + (T)0x1p-97;
+        const F low = __builtin_convertvector(words[3], F) * (T)0x1p-64 + tail;
+        power = exp2<T>(log2<T>(__builtin_convertvector(words[2], F) * (T)0x1p-32 + low) * exponent);
     }
 
     // The likeliest arm, the first whose L is 0, is left out of the prefix sums and takes the remainder.
-    INLINE I draw(const uint32_t* w0, const uint32_t* w1) {
-        typename Types<T>::UHalf first, second;
-        std::memcpy(&first, w0, sizeof first);
-        std::memcpy(&second, w1, sizeof second);
-        const F high = from_bits<T>(first >> 8) * (T)0x1p-24;
-        const F low = from_bits<T>(((first & 0xFFu) << 16) | (second >> 16)) * (T)0x1p-48;
+    INLINE void draw_arm() {
+        using SignedW = typename Types<T>::SignedW;
+        const int n = arms();
+        const F high = __builtin_convertvector((SignedW)(words[0] >> 8), F) * (T)0x1p-24;
+        const W low_bits = ((words[0] & 0xFFu) << 16) | (words[1] >> 16);
+        const F low = __builtin_convertvector((SignedW)low_bits, F) * (T)0x1p-48;
 
         I likeliest = {};
-        UNROLL for (int i = arms() - 1; i >= 0; --i) likeliest = L[i] == (T)0 ? I{} + i : likeliest;
+        UNROLL for (int i = n - 1; i >= 0; --i) likeliest = L[i] == (T)0 ? I{} + i : likeliest;
 
-        F total = likeliest == 0 ? F{} : x[0], lost = {};
-        I arm = low >= total - high ? I{} + 1 : I{};
-        UNROLL for (int i = 1; i < arms(); ++i) {
+        F total = {}, lost = {};
+        I passed = {};
+        UNROLL for (int i = 0; i < n; ++i) {
             const F other = likeliest == i ? F{} : x[i];
-            const F large = max(total, other), small = min(total, other);
-            total = large + small;
-            lost += small - (total - large);
-            arm = low - lost >= total - high ? arm + 1 : arm;
+            if (i == 0) {
+                total = other;
+            } else {
+                const F large = max(total, other), small = min(total, other);
+                total = large + small;
+                const F error = small - (total - large);
+                lost = i == 1 ? error : lost + error;
+            }
+            passed = increment_where(low - lost >= total - high, passed);
         }
-        return arm == arms() ? likeliest : arm;
+        arm = passed == n ? likeliest : passed;
     }
 
-    INLINE void update(uint32_t t, I arm, F drawn_loss, T growth_rate) {
-        F rest[2] = {}, inverse_x = {};  // the sum of the other x, and 1/x[arm]
-        UNROLL for (int i = 0; i < arms(); ++i) {
-            rest[i % 2] = arm == i ? rest[i % 2] : rest[i % 2] + x[i];
-            inverse_x = arm == i ? u[i] : inverse_x;
-            pulls[i] = arm == i ? pulls[i] + 1 : pulls[i];
+    INLINE F drawn_loss() const {
+        if constexpr (0 < K && K <= 2 * LANES) {
+            return __builtin_shuffle(table[0], table[1], arm) * power;
+        } else {
+            F value = {};
+            for (int i = 0; i < arms(); ++i) value = arm == i ? all<T>(factor[i]) : value;
+            return value * power;
         }
-        const F x_rest = max(rest[0] + rest[1], fill<T>(0x1p-100));
+    }
 
-        // |l| < C = S / (4 x_rest) and clip * x_rest, both times x_rest: no division.
-        const F scaled = abs(drawn_loss) * x_rest, limit = S * (T)0.25;
-        const F estimate = scaled < limit ? drawn_loss * inverse_x : F{};
+    INLINE void update(uint32_t t) {
+        const int n = arms();
+        const F drawn = drawn_loss();
+        Sum<F> others;
+        F x_arm = {};
+        UNROLL for (int i = 0; i < n; ++i) {
+            others.add_where(i, arm != i, x[i]);
+            x_arm = arm == i ? x[i] : x_arm;
+            pulls[i] = increment_where(arm == i, pulls[i]);
+        }
+        const F x_rest = max(others.total(), all<T>(0x1p-100));
+
+        // |l| < C = S / (4 x_rest) and the clipped loss, both times x_rest: no division.
+        const F scaled = max(drawn, -drawn) * x_rest, limit = S * (T)0.25;
+        const F estimate = scaled < limit ? drawn / x_arm : F{};
         const F clipped = min(scaled, limit);
         const F square = clipped * clipped * growth_rate;
         const F S_term = S_lost + square / (S + sqrt(S * S + square));
@@ -312,98 +346,94 @@ struct Player {
         S_lost = S_term - (S_next - S);
         S = S_next;
 
-        F least = {};
-        UNROLL for (int i = 0; i < arms(); ++i) {
+        F least[2] = {all<T>(INFINITY), all<T>(INFINITY)};
+        UNROLL for (int i = 0; i < n; ++i) {
             const F term = arm == i ? L_lost[i] + estimate : L_lost[i];
             const F next = L[i] + term;
             L_lost[i] = term - (next - L[i]);
             L[i] = next;
-            least = i == 0 ? next : min(least, next);
+            least[i % 2] = i < 2 ? next : min(least[i % 2], next);
         }
-        F lost_sum[2] = {S_lost, {}};
-        UNROLL for (int i = 0; i < arms(); ++i) {
-            const F shifted = L[i] - least;
-            L_lost[i] += -least - (shifted - L[i]);
+        const F shift = -min(least[0], least[1]);
+        Sum<F> check;
+        UNROLL for (int i = 0; i < n; ++i) {
+            const F shifted = L[i] + shift;
+            L_lost[i] += shift - (shifted - L[i]);
             L[i] = shifted;
-            lost_sum[i % 2] += L_lost[i];
+            check.add(i, L_lost[i]);
         }
 
         // What rounding took from L or S is not finite wherever L or S is not: it stands for both.
-        const F all_lost = lost_sum[0] + lost_sum[1];
-        const I broken = failed == 0 ? I{} + (typename Types<T>::Integer)t : failed;
-        failed = all_lost - all_lost == (T)0 ? failed : broken;
+        const F finite = check.total() + S_lost;
+        const I failed_by_now = failed == 0 ? I{} + (Integer<T>)t : failed;
+        failed = finite - finite == (T)0 ? failed : failed_by_now;
 
-        const F sum = loss + drawn_loss, part = sum - loss;
-        loss_lost += (loss - (sum - part)) + (drawn_loss - part);
+        const F sum = loss + drawn, part = sum - loss;
+        loss_lost += (loss - (sum - part)) + (drawn - part);
         loss = sum;
+    }
+
+    void report(const Game& game, int64_t first_seed) const {
+        const double best = *std::min_element(game.means, game.means + num_arms);
+        const int count = (int)std::min<int64_t>(LANES, game.num_seeds - first_seed);
+        for (int lane = 0; lane < count; ++lane) {
+            const int64_t n = first_seed + lane;
+            const double total = loss[lane];
+            game.loss[n] = std::isfinite(total) ? total + (double)loss_lost[lane] : total;
+            game.failed[n] = (int32_t)failed[lane];
+            game.regret[n] = 0;
+            for (int i = 0; i < num_arms; ++i) {
+                game.pulls[i * game.num_seeds + n] = pulls[i][lane];
+                game.regret[n] += (double)pulls[i][lane] * (game.means[i] - best);
+            }
+        }
     }
 };
 
-template <class T, int K>
-void play_group(const Game& game, int64_t first_seed) {
-    using F = Float<T>;
-    constexpr int WIDTH = Types<T>::WIDTH;
-    const int num_arms = K ? K : game.num_arms;
-    const int steps = num_steps(num_arms, sizeof(T) == 8);
-    const T exponent = (T)(-1 / game.tail_index);
-    const T growth_rate = (T)(1 / (num_arms * std::log((double)game.horizon)));
-    std::vector<T> scale(std::max(num_arms, 2 * WIDTH));  // means[i] (a - 1)/a
-    for (int i = 0; i < num_arms; ++i) scale[i] = (T)(game.means[i] * (game.tail_index - 1) / game.tail_index);
-    F table[2];
-    std::memcpy(table, scale.data(), sizeof table);
+// GCC would split a loop over players into one loop per part, and lose the overlap.
+INLINE void keep_together() { asm volatile(""); }
 
-    Bits<T> bits(game.seed_hi, game.seed_lo, first_seed);
-    std::vector<Player<T, K>> players(VECTORS, Player<T, K>(num_arms, game.initial_scale));
-    const auto words = [&](int word, int v) { return &bits.words[word][v * WIDTH]; };
+template <class T, int K>
+void play_block(const Game& game, int64_t first_seed) {
+    using P = Player<T, K>;
+    const int num_arms = K ? K : game.num_arms;
+    const int decades = (int)std::ceil(std::log10(std::max(num_arms, 2) / 2.0) - 1e-9);
+    const int steps = (sizeof(T) == 8 ? 4 : 3) + decades;
+
+    std::vector<P> players;
+    players.reserve(PLAYERS);
+    for (int p = 0; p < PLAYERS; ++p) players.emplace_back(game, first_seed + p * P::LANES);
 
     for (uint32_t t = 1; t <= (uint32_t)game.horizon; ++t) {
-        UNROLL for (int v = 0; v < VECTORS; ++v) players[v].begin_solve();
-        for (int step = 0; step < steps; ++step) {
-            UNROLL for (int v = 0; v < VECTORS; ++v) players[v].newton_step();
-            if (step < 3) bits.draw(t, step);  // here the divider is busy and the rest is not
+        ROLL for (P& player : players) player.begin_solve();
+        for (int step = 0; step < 3; ++step) {
+            ROLL for (P& player : players) {
+                player.newton_step();
+                player.draw_words(t, step);  // while the divider is busy
+                keep_together();
+            }
         }
-        F power[VECTORS];
-        UNROLL for (int v = 0; v < VECTORS; ++v) {
-            const F tail = from_word<T>(words(4, v)) * (T)0x1p-96 + (T)0x1p-97;
-            const F uniform =
-                from_word<T>(words(2, v)) * (T)0x1p-32 + (from_word<T>(words(3, v)) * (T)0x1p-64 + tail);
-            power[v] = exp2<T>(log2<T>(uniform) * exponent);
+        for (int step = 3; step < steps; ++step) {
+            ROLL for (P& player : players) player.newton_step();
         }
-        UNROLL for (int v = 0; v < VECTORS; ++v) players[v].end_solve();
-        UNROLL for (int v = 0; v < VECTORS; ++v) {
-            const Int<T> arm = players[v].draw(words(0, v), words(1, v));
-            F factor = {};
-            if constexpr (K > 0 && K <= 2 * WIDTH) factor = __builtin_shuffle(table[0], table[1], arm);
-            else for (int i = 0; i < num_arms; ++i) factor = arm == i ? F{} + scale[i] : factor;
-            players[v].update(t, arm, factor * power[v], growth_rate);
+        ROLL for (P& player : players) {
+            player.end_solve();
+            player.draw_power();
+            keep_together();
         }
+        ROLL for (P& player : players) player.draw_arm();
+        ROLL for (P& player : players) player.update(t);
     }
-
-    const double best = *std::min_element(game.means, game.means + num_arms);
-    const int count = (int)std::min<int64_t>(Types<T>::LANES, game.num_seeds - first_seed);
-    for (int lane = 0; lane < count; ++lane) {
-        const Player<T, K>& player = players[lane / WIDTH];
-        const int j = lane % WIDTH;
-        const int64_t n = first_seed + lane;
-        const double total = player.loss[j];
-        game.loss[n] = std::isfinite(total) ? total + (double)player.loss_lost[j] : total;
-        game.failed[n] = (int32_t)player.failed[j];
-        game.regret[n] = 0;
-        for (int i = 0; i < num_arms; ++i) {
-            const int64_t pulled = player.pulls[i][j];
-            game.pulls[i * game.num_seeds + n] = pulled;
-            game.regret[n] += (double)pulled * (game.means[i] - best);
-        }
-    }
+    for (int p = 0; p < PLAYERS; ++p) players[p].report(game, first_seed + p * P::LANES);
 }
 
 template <class T>
 void play(const Game& game, int num_threads) {
-    constexpr int64_t LANES = Types<T>::LANES;
-    const auto group = game.num_arms == 10 ? play_group<T, 10> : play_group<T, 0>;
+    constexpr int64_t SEEDS = PLAYERS * Types<T>::LANES;
+    const auto play_some = game.num_arms == 10 ? play_block<T, 10> : play_block<T, 0>;
     std::atomic<int64_t> next{0};
     const auto work = [&] {
-        for (int64_t first; (first = LANES * next++) < game.num_seeds;) group(game, first);
+        for (int64_t first; (first = SEEDS * next++) < game.num_seeds;) play_some(game, first);
     };
     std::vector<std::thread> threads;
     for (int i = 1; i < num_threads; ++i) threads.emplace_back(work);

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from jaxbandit import arms, lanes, random
-from jaxbandit.game import Environment, Outcome, Policy, compensated_add, first_failure, play_round
+from jaxbandit.game import Environment, Outcome, Policy, as_arrays, compensated_add, first_failure, play_round
 from jaxbandit.types import Array
 
 LANES = "lanes"  # the mesh axis
@@ -56,11 +56,16 @@ class Tally(NamedTuple):
     rounds: Outcome | None  # with Program.trace: x, arm, loss of [chunk, ...]
 
 
+def place(tree: Any, mesh: Mesh) -> Any:
+    """Splits a tree of arrays that end in the lane axis over the devices; scalars go to all of them."""
+    return jax.tree.map(lambda leaf: jax.device_put(leaf, NamedSharding(mesh, _lanes_last(leaf))), tree)
+
+
 def is_stationary(environment: Environment) -> bool:
     """Whether ``means(t)`` ignores ``t``, read off its jaxpr."""
-    jaxpr = jax.make_jaxpr(environment.means)(jnp.int32(1)).jaxpr
+    jaxpr = jax.make_jaxpr(lambda environment, t: environment.means(t))(as_arrays(environment), jnp.int32(1)).jaxpr
     used = [atom for eqn in jaxpr.eqns for atom in eqn.invars] + list(jaxpr.outvars)
-    return not any(atom is jaxpr.invars[0] for atom in used)
+    return not any(atom is jaxpr.invars[-1] for atom in used)
 
 
 @functools.partial(jax.jit, static_argnames=("num_arms", "program"))
@@ -93,7 +98,7 @@ def advance(
 
     if program.mesh is None:
         return local(policy, environment, keys, carry, until, stops)
-    carry_spec = jax.tree.map(_lanes_last, carry)._replace(t=Spec())
+    carry_spec = jax.tree.map(_lanes_last, carry)
     # Lanes never talk to each other, so there is nothing for the replication check to find.
     split = jax.shard_map(
         local,
@@ -127,7 +132,8 @@ def play(policy: Policy, environment: Environment, keys: Array, record: Array) -
       >>> out["pulls"].sum(axis=-1)[0].tolist()
       [10, 1000]
     """
-    shared = functools.partial(jax.tree.map, lambda leaf: lanes.Shared(jnp.asarray(leaf, jnp.result_type(float))))
+    policy, environment = as_arrays(policy), as_arrays(environment)
+    shared = functools.partial(jax.tree.map, lanes.Shared)
     words = jax.random.key_data(keys).T
     num_lanes = words.shape[-1]
     program = Program(stationary=is_stationary(environment))
@@ -177,7 +183,7 @@ def _leave(tree: Any) -> Any:
 
 
 def _lanes_last(leaf: Any) -> Spec:
-    return Spec(*[None] * (leaf.ndim - 1), LANES)
+    return Spec(*[None] * (leaf.ndim - 1), LANES) if leaf.ndim else Spec()
 
 
 def _tally_spec(carry: Carry, program: Program) -> Tally:

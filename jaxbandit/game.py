@@ -75,8 +75,14 @@ def game_key(seed: int, n: int) -> Array:
     return jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), n)
 
 
+def as_arrays(obj: Any) -> Any:
+    """A policy or world with every traced field an array of the working dtype."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(float)), obj)
+
+
 def start(policy: Policy, environment: Environment) -> GameState:
     """The state of a game before round 1."""
+    policy = as_arrays(policy)
     zero, zeros = jnp.zeros(()), jnp.zeros(environment.num_arms)
     return GameState(
         policy=policy.init(environment.num_arms),
@@ -108,6 +114,8 @@ def step(policy: Policy, environment: Environment) -> Callable[[GameState, Array
       >>> bool(state.regret < 300)  # uniform play has 200
       True
     """
+
+    policy, environment = as_arrays(policy), as_arrays(environment)
 
     def play_one(state: GameState, key: Array) -> GameState:
         t = state.t + 1

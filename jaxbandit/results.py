@@ -33,7 +33,7 @@ def product_dataset(
     axes = {names["policy", name]: values for name, values in policies.coordinates().items()}
     axes |= {names["environment", name]: values for name, values in environments.coordinates().items()}
     shape = (*policies.shape, *environments.shape)
-    shaped = {name: values.reshape(*shape, *values.shape[2:]) for name, values in variables.items()}
+    shaped = {name: values.reshape((*shape, *values.shape[2:])) for name, values in variables.items()}
     return _dataset(shaped, tuple(axes), {**axes, **coords})
 
 

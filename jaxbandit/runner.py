@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxbandit import engine
-from jaxbandit.game import Environment, Policy, game_key
+from jaxbandit.game import Environment, Policy, as_arrays, game_key
 
 STOPS = 16  # recorded rounds per call
 # Narrower blocks compile to other code for small reductions, with other rounding.
@@ -125,10 +125,9 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
         lanes = np.arange(first, min(first + in_block, job.num_lanes))
         padded = np.pad(lanes, (0, in_block - lanes.size), mode="edge")
         policy_of, environment_of, seed_of = job.cell(padded)
+        args = (_take(policies, policy_of), _take(environments, environment_of), _key_words(job.seed, seed_of))
         block = _Block(
-            policy=_take(policies, policy_of),
-            environment=_take(environments, environment_of),
-            keys=_key_words(job.seed, seed_of),
+            *engine.place(args, mesh),
             program=dataclasses.replace(program, trace=bool((seed_of[: lanes.size] < job.trace).any())),
             job=job,
         )
@@ -192,6 +191,7 @@ class _Block:
         totals = _Totals()
         rounds = []
         carry = engine.begin(self.policy, self.keys, self.job.num_arms, self.program)
+        carry = engine.place(carry, self.program.mesh)  # as advance hands it back: one compile, not two
         t, reached, budget = 0, 0, FIRST_ROUNDS
         while reached < len(record):
             until = min(t + (self.program.chunk if self.program.trace else budget), int(record[-1]))
@@ -281,7 +281,7 @@ class _Gaps:
     def __init__(self, environment: Environment, record: np.ndarray, stationary: bool):
         if stationary:
             with jax.enable_x64(True):
-                means = np.asarray(environment.means(jnp.int32(1)), np.float64)
+                means = np.asarray(as_arrays(environment).means(jnp.int32(1)), np.float64)
             self.of_arm = means - means.min()
             return
         arms, best = np.zeros(environment.num_arms), 0.0
@@ -289,7 +289,7 @@ class _Gaps:
         for first, last in zip([0, *record[:-1]], record, strict=True):
             for start in range(int(first), int(last), _ROUNDS):
                 rounds = np.arange(start + 1, start + _ROUNDS + 1, dtype=np.int32)
-                means = np.asarray(_means(environment, rounds), np.float64)[: int(last) - start]
+                means = np.asarray(_means(as_arrays(environment), rounds), np.float64)[: int(last) - start]
                 arms, best = arms + means.sum(axis=0), best + means.min(axis=1).sum()
             fixed.append(best - arms.min())
         self.best_fixed = np.asarray(fixed)

@@ -1,0 +1,257 @@
+"""What every policy must do, taken from the registry: a new one is tested before its author writes a test."""
+
+import dataclasses
+import inspect
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.types import field, public_fields, pytree
+
+HORIZON = 300
+
+# Arguments for fields without a default; a policy with other needs adds its line here.
+REQUIRED = {"horizon": HORIZON}
+
+HOSTILE = {
+    "zero": np.zeros(HORIZON),
+    "huge": np.full(HORIZON, 1e30),
+    "hugely negative": np.full(HORIZON, -1e30),
+    "alternating": np.where(np.arange(HORIZON) % 2 == 0, 5.0, -5.0),
+    "one enormous": np.where(np.arange(HORIZON) == 100, 1e30, 0.5),
+    "tiny": np.full(HORIZON, 1e-30),
+    "infinite": np.where(np.arange(HORIZON) == 100, np.inf, 0.5),
+}
+
+
+def make(name: str, **values):
+    cls = jb.POLICIES[name]
+    needed = {key for key, spec in public_fields(cls).items() if spec.default is dataclasses.MISSING}
+    assert needed <= REQUIRED.keys(), f"tell tests/test_contract.py what to pass for {needed - REQUIRED.keys()}"
+    return cls(**{key: REQUIRED[key] for key in needed} | values)
+
+
+@pytree
+class Given:
+    """A world that deals out a given sequence of losses, the same to every arm, plus an offset per arm."""
+
+    sequence: jax.Array = field(vector=True)
+    offset: jax.Array = field(vector=True)
+
+    @property
+    def num_arms(self):
+        return self.offset.shape[0]
+
+    def means(self, t):
+        return self.sequence[t - 1] + self.offset
+
+    def loss(self, t, arm, key):
+        return self.sequence[t - 1] + self.offset[arm]
+
+
+def trajectory(policy, world, num_rounds=HORIZON, n=0):
+    """x, arm and state of every round of one game."""
+    step, key = jb.step(policy, world), jb.game_key(0, n)
+
+    def body(state, _):
+        after = step(state, key)
+        x = policy.probabilities(state.policy, after.t, jax.random.key(1))
+        return after, (x, jnp.argmax(after.pulls - state.pulls), after)
+
+    return jax.lax.scan(body, jb.start(policy, world), None, length=num_rounds)[1]
+
+
+policies = pytest.mark.parametrize("name", jb.POLICIES)
+
+
+@policies
+@pytest.mark.parametrize("num_arms", [1, 2, 10, 100])
+def test_plays_on_the_simplex(name, num_arms):
+    world = jb.StudentT(means=np.linspace(0, 1, num_arms), tail_index=1.5)
+    x, arm, state = jax.jit(lambda: trajectory(make(name), world))()
+    assert x.shape == (HORIZON, num_arms)
+    assert (x >= 0).all()
+    np.testing.assert_allclose(x.sum(axis=1), 1, atol=1e-5)
+    assert ((arm >= 0) & (arm < num_arms)).all()
+    assert (state.failed == 0).all()
+
+
+@policies
+def test_state_is_scannable(name):
+    policy = make(name)
+    state = policy.init(3)
+    shapes = jax.eval_shape(
+        policy.update, state, jnp.int32(1), jnp.full(3, 1 / 3), jnp.int32(0), jnp.float32(1)
+    )
+    assert jax.tree.structure(shapes) == jax.tree.structure(state)
+    for before, after in zip(jax.tree.leaves(state), jax.tree.leaves(shapes), strict=True):
+        assert (before.shape, before.dtype) == (after.shape, after.dtype)
+
+
+@policies
+def test_dtype_follows_the_mode(name):
+    for x64, dtype in ((False, jnp.float32), (True, jnp.float64)):
+        with jax.enable_x64(x64):
+            policy = make(name)
+            x = policy.probabilities(policy.init(3), jnp.int32(1), jax.random.key(0))
+            assert x.dtype == dtype
+            assert all(leaf.dtype == dtype for leaf in jax.tree.leaves(policy.init(3)) if leaf.dtype.kind == "f")
+
+
+@policies
+def test_jit_and_vmap_change_nothing(name):
+    policy, world = make(name), jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.5)
+    step, key, state = jb.step(policy, world), jb.game_key(0, 5), jb.start(policy, world)
+    jitted, plain = jax.jit(step), state
+    for _ in range(20):  # play amplifies rounding: few rounds, from a common start
+        state, plain = jitted(state, key), step(plain, key)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), state, plain)
+
+    keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(4))
+    many = jax.vmap(step, (None, 0))(jb.start(policy, world), keys)
+    one = step(jb.start(policy, world), keys[2])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a[2], b, rtol=1e-5, atol=1e-6), many, one)
+
+
+@policies
+def test_step_gives_the_numbers_of_simulate(name):
+    policy, world = make(name), jb.Bernoulli(means=[0.2, 0.5, 0.5])
+    step, key = jb.step(policy, world), jb.game_key(7, 3)
+    state = jax.lax.fori_loop(0, 30, lambda _, state: step(state, key), jb.start(policy, world))
+    ds = jb.simulate(policy, world, horizon=30, num_seeds=5, seed=7).isel(seed=3, round=-1)
+    assert state.pulls.tolist() == ds.pulls.values.tolist()
+    assert float(state.loss) == float(ds.loss)
+    np.testing.assert_allclose(state.regret, ds.regret, rtol=1e-5)
+
+
+@policies
+def test_lanes_are_independent(name):
+    base = np.tile(np.linspace(0.1, 0.9, HORIZON), (2, 1))
+    changed = base.copy()
+    changed[0] = 1 - changed[0]
+    offset = [0.0, 0.3, 0.6]
+    kept = [
+        jb.simulate(make(name), [Given(sequence=row, offset=offset) for row in rows], horizon=HORIZON, num_seeds=4)
+        for rows in (base, changed)
+    ]
+    first, second = (ds.pulls.isel(environment=1).values for ds in kept)
+    np.testing.assert_array_equal(first, second)
+
+
+@policies
+def test_hyperparameters_are_data(name):
+    policy = make(name)
+    leaves = jax.tree.leaves(policy)
+    calls = []
+    world = jb.Bernoulli(means=[0.2, 0.5])
+
+    @jax.jit
+    def run(policy, key):
+        calls.append(1)
+        step = jb.step(policy, world)
+        return jax.lax.fori_loop(0, 50, lambda _, state: step(state, key), jb.start(policy, world)).pulls
+
+    key = jb.game_key(0, 0)
+    alone = [run(jax.tree.map(lambda leaf, f=f: jnp.float32(leaf * f), policy), key) for f in (1.0, 1.5)]
+    assert len(calls) == 1
+    if leaves:
+        stacked = jax.tree.map(lambda leaf: jnp.asarray([leaf, 1.5 * leaf], jnp.float32), policy)
+        together = jax.vmap(run.__wrapped__, (0, None))(stacked, key)
+        np.testing.assert_array_equal(together, np.stack(alone))
+
+
+@policies
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_survives_hostile_losses(name, kind):
+    world = Given(sequence=HOSTILE[kind].astype(np.float32), offset=[0.0, 0.0, 0.0])
+    x, arm, states = jax.jit(lambda: trajectory(make(name), world))()
+    leaves = [leaf for leaf in jax.tree.leaves(states.policy) if leaf.dtype.kind == "f"]
+    finite = all(np.isfinite(leaf[-1]).all() for leaf in leaves)
+    assert finite or int(states.failed[-1]) > 0
+    assert ((arm >= 0) & (arm < 3)).all()
+    assert int(states.pulls[-1].sum()) == HORIZON
+
+
+@policies
+def test_nan_marks_the_game_and_nothing_else(name):
+    sequence = np.full(HORIZON, 0.5, np.float32)
+    bad = sequence.copy()
+    bad[99] = np.nan
+    worlds = [Given(sequence=np.zeros(HORIZON), offset=[0.0, 0.3]) for _ in range(2)]
+    worlds = [
+        jax.tree.unflatten(jax.tree.structure(worlds[0]), [row, np.array([0.0, 0.3])]) for row in (sequence, bad)
+    ]  # past the constructor, which refuses NaN
+    clean = _play(make(name), worlds[0])
+    hurt = _play(make(name), worlds[1])
+    if any(leaf.dtype.kind == "f" and np.isnan(leaf).any() for leaf in jax.tree.leaves(hurt.policy)):
+        assert int(hurt.failed) == 100
+    assert int(clean.failed) == 0
+    assert np.isnan(hurt.loss)
+    assert not np.isnan(clean.loss)
+    assert int(hurt.pulls.sum()) == HORIZON
+
+
+def _play(policy, world):
+    return jax.tree.map(lambda leaf: leaf[-1], jax.jit(lambda: trajectory(policy, world))()[2])
+
+
+@policies
+def test_bounds_are_honest(name):
+    for key, spec in public_fields(jb.POLICIES[name]).items():
+        for bound, limit in spec.metadata.get("bounds", {}).items():
+            step = 1e-6 * max(abs(limit), 1)
+            outside = {"gt": limit, "ge": limit - step, "lt": limit, "le": limit + step}[bound]
+            inside = {"gt": limit + step, "ge": limit, "lt": limit - step, "le": limit}[bound]
+            with pytest.raises(ValueError, match=f"{jb.POLICIES[name].__name__}.{key}.*{outside:g}"[:60].split("(")[0]):
+                make(name, **{key: outside})
+            policy = make(name, **{key: inside})
+            ds = jb.simulate(policy, jb.Bernoulli(means=[0.2, 0.5]), horizon=10, num_seeds=2, record=[10])
+            assert int(ds.pulls.sum()) == 20
+
+
+@policies
+def test_relabelled_arms_relabel_the_play(name):
+    policy = make(name)
+    order = np.array([2, 0, 1])
+    state, mirrored = policy.init(3), policy.init(3)
+    for t, (arm, loss) in enumerate([(0, 0.5), (1, 2.0), (2, -0.3), (0, 0.1), (1, 0.0), (2, 1.0)] * 5, start=1):
+        x = policy.probabilities(state, jnp.int32(t), jax.random.key(t))
+        y = policy.probabilities(mirrored, jnp.int32(t), jax.random.key(t))
+        if np.isin(x, [0, 1]).all():
+            pytest.skip("plays one arm for sure: ties are broken by index")
+        np.testing.assert_allclose(y, x[order], rtol=1e-5)
+        new = int(np.flatnonzero(order == arm)[0])
+        state = policy.update(state, jnp.int32(t), x, jnp.int32(arm), jnp.float32(loss))
+        mirrored = policy.update(mirrored, jnp.int32(t), y, jnp.int32(new), jnp.float32(loss))
+
+
+@policies
+def test_measures_are_scalars_that_sum(name):
+    policy = make(name)
+    if not hasattr(policy, "measure"):
+        pytest.skip("has no measure")
+    state, x = policy.init(3), jnp.full(3, 1 / 3)
+    after = policy.update(state, jnp.int32(1), x, jnp.int32(0), jnp.float32(0.5))
+    measured = policy.measure(state, jnp.int32(1), x, jnp.int32(0), jnp.float32(0.5), after)
+    assert measured
+    assert all(value.shape == () for value in measured.values())
+    ds = jb.simulate(
+        policy, jb.Bernoulli(means=[0.2, 0.5]), horizon=50, num_seeds=3, record=[10, 50], measures=tuple(measured)
+    )
+    assert all(np.isfinite(ds[key]).all() and ds[key].dims == ("seed", "round") for key in measured)
+
+
+@policies
+def test_is_documented(name):
+    cls = jb.POLICIES[name]
+    doc = inspect.getdoc(cls)
+    assert "Example:" in doc
+    assert "References:" in doc
+    assert "http" in doc
+    assert isinstance(cls.label, str)
+    assert doc.splitlines()[0].endswith(".")
+    for key in public_fields(cls):
+        assert f"{key}:" in doc, f"{key} is not described"

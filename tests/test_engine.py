@@ -1,0 +1,295 @@
+"""The engine changes how, never what: bits, compiles, memory, records, traces."""
+
+import pathlib
+import subprocess
+import sys
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import engine
+from jaxbandit.types import pytree
+from tests.helpers import assert_mean
+
+HORIZON, RECORD = 300, [1, 7, 100, 300]
+
+
+def world(num_arms):
+    return jb.Pareto(means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
+
+
+def run(num_arms=3, policy=None, **options):
+    options = {"horizon": HORIZON, "num_seeds": 80, "record": RECORD} | options
+    return jb.simulate(policy or jb.UniINF(horizon=HORIZON), world(num_arms), **options)
+
+
+def assert_same_bits(ds, other):
+    assert set(ds.data_vars) <= set(other.data_vars)
+    for name in ds.data_vars:
+        np.testing.assert_array_equal(ds[name].values, other[name].values, err_msg=str(name))
+        for coord in ds[name].coords:
+            np.testing.assert_array_equal(ds[name][coord].values, other[name][coord].values)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"block": 1}, {"block": 13}, {"block": 1024}, {"devices": 1}, {"chunk": 1}, {"chunk": 7}],
+    ids=lambda options: "-".join(f"{key}{value}" for key, value in options.items()),
+)
+@pytest.mark.parametrize("num_arms", [2, pytest.param(10, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)])
+def test_bits_do_not_depend_on_how_it_is_run(num_arms, options):
+    assert_same_bits(run(num_arms), run(num_arms, engine=jb.Engine(**options)))
+
+
+@pytest.mark.parametrize("num_arms", [2, pytest.param(10, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)])
+def test_bits_do_not_depend_on_company(num_arms):
+    alone = run(num_arms)
+    sweep = jb.grid(jb.UniINF, horizon=HORIZON, initial_scale=[1.0, 4.0])
+    assert_same_bits(alone, run(num_arms, sweep).sel(initial_scale=4.0, drop=True))
+    assert_same_bits(alone, run(num_arms, num_seeds=700).isel(seed=slice(80)))
+    both = run(num_arms, [jb.Uniform(), jb.UniINF(horizon=HORIZON)])
+    assert_same_bits(alone, both.sel(policy="uniinf").isel(environment=0).drop_vars(["policy", "environment"]))
+
+
+def test_bits_do_not_depend_on_what_is_watched():
+    plain = run()
+    assert_same_bits(plain, run(trace=3))
+    assert_same_bits(plain, run(measures=("scale", "skipped", "div", "shift", "skip_error")))
+
+
+def test_seeds_differ_and_seed_matters():
+    ds = run()
+    assert len(np.unique(ds.loss.values[:, -1])) == ds.sizes["seed"]
+    assert not np.array_equal(ds.loss, run(seed=1).loss)
+
+
+def test_common_random_numbers():
+    """Two policies on one seed meet the same luck: losses relative to the mean are equal."""
+    ds = jb.simulate([jb.Uniform(), jb.UniINF(horizon=50)], world(3), horizon=50, num_seeds=20, trace=20)
+    means = np.asarray([0.5, 1.0, 1.0])
+    relative = ds.trace_loss / means[ds.trace_arm]
+    np.testing.assert_allclose(relative.isel(policy=0), relative.isel(policy=1), rtol=1e-5)
+
+
+def test_one_trace_for_all_values(monkeypatch):
+    calls = []
+    original = jb.UniINF.update
+
+    def counted(self, *args):
+        calls.append(1)
+        return original(self, *args)
+
+    monkeypatch.setattr(jb.UniINF, "update", counted)
+    run(4)
+    first = len(calls)
+    assert first > 0
+    run(4, jb.UniINF(horizon=77.0, initial_scale=2))
+    run(4, jb.grid(jb.UniINF, horizon=[10, 20, 30], initial_scale=[1.0, np.float32(2)]))
+    run(4, num_seeds=3)
+    run(4, horizon=1000, record=[5, 6, 7, 8, 1000])
+    run(4, record=40)
+    jb.simulate(
+        jb.UniINF(horizon=9),
+        jb.grid(jb.Pareto, means=[[1.0, 2.0, 3.0, 4.0], [1, 1, 1, 1]], tail_index=[1.2, 2.0]),
+        horizon=50,
+        num_seeds=7,
+    )
+    assert len(calls) == first
+
+
+def test_regret_is_exact_in_a_changing_world():
+    law = jb.Gaussian(means=[0.0, 0.25, 1.0])
+    switching = jb.Switching(law, lengths=[10, 25, 7])
+    ds = jb.simulate(jb.Uniform(), switching, horizon=60, num_seeds=6, record=list(range(1, 61)), trace=6)
+    table = np.stack([np.asarray(switching.means(jnp.int32(t)), np.float64) for t in range(1, 61)])
+    played = np.take_along_axis(table[None], ds.trace_arm.values[..., None], axis=2)[..., 0]
+    expected = played.cumsum(axis=1) - table.cumsum(axis=0).min(axis=1)
+    np.testing.assert_allclose(ds.regret, expected, atol=1e-6)
+
+
+def test_regret_is_pulls_times_gaps():
+    ds = run()
+    np.testing.assert_allclose(ds.regret, (ds.pulls * [0.0, 0.5, 0.5]).sum("arm"), rtol=1e-15)
+    np.testing.assert_array_equal(ds.pulls.sum("arm"), np.broadcast_to(RECORD, ds.regret.shape))
+
+
+def test_trace_tells_the_tallies():
+    ds = run(trace=5)
+    one_hot = ds.trace_arm.values[..., None] == np.arange(3)
+    at = np.asarray(RECORD) - 1
+    np.testing.assert_array_equal(one_hot.cumsum(axis=1)[:, at], ds.pulls[:5])
+    np.testing.assert_allclose(ds.trace_loss.values.astype(np.float64).cumsum(axis=1)[:, at], ds.loss[:5], rtol=1e-12)
+    np.testing.assert_allclose(ds.trace_x.sum("arm"), 1, atol=1e-6)
+
+
+def test_play_is_what_simulate_does():
+    policy, keys = jb.UniINF(horizon=HORIZON), jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(80))
+    for environment in (world(3), jb.Switching(world(3), lengths=[50, 100, 20])):
+        out = jax.jit(jb.play)(policy, environment, keys, jnp.asarray(RECORD))
+        ds = jb.simulate(policy, environment, horizon=HORIZON, num_seeds=80, record=RECORD)
+        short = slice(0, 2)  # rounding parts two right programs after some hundred rounds
+        np.testing.assert_array_equal(out["pulls"][:, short], ds.pulls[:, short])
+        np.testing.assert_allclose(out["regret"][:, short], ds.regret[:, short], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(out["loss"][:, short], ds.loss[:, short], rtol=1e-5)
+        assert (out["failed"] == 0).all()
+        assert_mean(out["regret"][:, -1] - ds.regret[:, -1].values, 0.0)
+
+
+def test_play_under_vmap_and_jvp(x64):
+    keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(6))
+    record = jnp.asarray([20])
+    stacked = jb.UniINF(horizon=np.array([20.0, 20.0]), initial_scale=np.array([1.0, 4.0]))
+    both = jax.jit(jax.vmap(jb.play, (0, None, None, None)))(stacked, world(2), keys, record)
+    one = jax.jit(jb.play)(jb.UniINF(horizon=20.0, initial_scale=4.0), world(2), keys, record)
+    np.testing.assert_array_equal(both["pulls"][1], one["pulls"])
+
+    def final_scale(initial_scale):
+        policy = jb.UniINF(horizon=20.0, initial_scale=initial_scale)
+        step, key = jb.step(policy, world(2)), jb.game_key(0, 0)
+        return jax.lax.fori_loop(0, 10, lambda _, s: step(s, key), jb.start(policy, world(2))).policy.scale
+
+    value, slope = jax.jvp(final_scale, (4.0,), (1.0,))
+    h = 1e-6
+    np.testing.assert_allclose(slope, (final_scale(4 + h) - final_scale(4 - h)) / (2 * h), rtol=1e-5)
+    assert value > 4
+
+
+def test_summary_is_the_summary_of_the_seeds():
+    seeds, kept = run(measures=("skipped",)), run(measures=("skipped",), keep="summary")
+    stats = jb.summary(seeds)
+    for name in ("regret_mean", "regret_stderr", "regret_quantile"):
+        np.testing.assert_allclose(kept[name].transpose(*stats[name].dims), stats[name], rtol=1e-12)
+    np.testing.assert_allclose(kept.pulls, seeds.pulls.mean("seed"), rtol=1e-12)
+    np.testing.assert_allclose(kept.skipped, seeds.skipped.mean("seed"), rtol=1e-12)
+    assert "seed" not in kept.dims
+
+
+@pytree
+class OneInfiniteLoss:
+    """Loss 0.5 in every round but the tenth."""
+
+    num_arms: ClassVar[int] = 2
+
+    def means(self, t):
+        return jnp.full(2, 0.5)
+
+    def loss(self, t, arm, key):
+        return jnp.where(t == 10, jnp.inf, 0.5)
+
+
+def test_infinite_losses_are_said():
+    ds = jb.simulate(jb.UniINF(horizon=20), OneInfiniteLoss(), horizon=20, num_seeds=4, record=[5, 20])
+    assert np.isfinite(ds.loss[:, 0]).all()
+    assert np.isposinf(ds.loss[:, 1]).all()
+    assert (ds.failed == 0).all()
+    assert ds.attrs["infinite_losses"] == 4
+
+
+def test_stationarity_is_read_off():
+    assert engine.is_stationary(world(3))
+    assert not engine.is_stationary(jb.Switching(world(3)))
+
+
+def test_provenance():
+    attrs = run().attrs
+    for key in ("jaxbandit", "jax", "device", "dtype", "seed", "prng", "compile_seconds", "run_seconds", "policy"):
+        assert key in attrs
+    assert attrs["seed"] == 0
+
+
+@pytest.mark.slow
+def test_memory_is_flat_in_the_horizon():
+    """Peak RSS at T = 1e6 within 5 % of T = 1e4, each in a process of its own."""
+    code = (
+        "import resource, jaxbandit as jb\n"
+        "w = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)\n"
+        "jb.simulate(jb.UniINF(horizon={T}), w, horizon={T}, num_seeds=256, record=32)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    peaks = [
+        int(subprocess.run([sys.executable, "-c", code.format(T=T)], check=True, capture_output=True, text=True).stdout)
+        for T in (10_000, 1_000_000)
+    ]
+    assert peaks[1] <= 1.05 * peaks[0], peaks
+
+
+@pytest.mark.slow
+def test_many_lanes():
+    ds = run(2, num_seeds=100_000, horizon=20, record=[20])
+    assert ds.sizes["seed"] == 100_000
+    assert (ds.pulls.sum("arm") == 20).all()
+    assert_mean(ds.pulls[:5_000, 0, 0], float(ds.pulls[:, 0, 0].mean()))
+
+
+@pytest.mark.slow
+def test_accumulators_do_not_stall():
+    """Constant losses of 0.004 and K = 2: S after 1e7 rounds agrees with float64 to 1e-4."""
+    world = jb.Gaussian(means=[0.004, 0.004], scale=1e-30)
+    horizon = 10_000_000
+    scales = [
+        jb.simulate(
+            jb.UniINF(horizon=horizon),
+            world,
+            horizon=horizon,
+            num_seeds=8,
+            record=[horizon],
+            dtype=dtype,
+            measures=("scale",),
+            engine=jb.Engine(block=64, devices=1),
+        ).scale.values
+        for dtype in ("float32", "float64")
+    ]
+    np.testing.assert_allclose(scales[0], scales[1], rtol=1e-4)
+    assert (scales[1] > 4.01).all(), scales[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("environment", ["pareto", "student_t"])
+def test_float32_is_good_enough(environment):
+    """Mean regret in float32 and float64 within 4 standard errors, on unpaired seeds."""
+    means = [0.5] + [1.0] * 9
+    law = jb.Pareto(means=means, tail_index=1.3) if environment == "pareto" else jb.StudentT(means=means, tail_index=1.5)
+    finals = [
+        jb.simulate(
+            jb.UniINF(horizon=200_000), law, horizon=200_000, num_seeds=512, record=[200_000], dtype=dtype, seed=seed
+        ).regret.values[:, 0]
+        for seed, dtype in enumerate(("float32", "float64"))
+    ]
+    difference = finals[0].mean() - finals[1].mean()
+    stderr = np.sqrt(sum(final.var(ddof=1) / final.size for final in finals))
+    assert abs(difference) <= 4 * stderr, (difference, stderr)
+
+
+def test_late_import_still_right(tmp_path):
+    """A user who started JAX first gets right results and one warning that says what to do."""
+    code = (
+        "import warnings, jax\n"
+        "jax.devices()\n"
+        "import jaxbandit as jb\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        "    for _ in range(2):\n"
+        "        ds = jb.simulate(jb.Uniform(), jb.Bernoulli(means=[0.0, 1.0]), horizon=10, num_seeds=4)\n"
+        "ours = [w for w in caught if 'jaxbandit' in str(w.message)]\n"
+        "assert len(ours) == 1 and 'Import jaxbandit before' in str(ours[0].message), caught\n"
+        "print(int(ds.pulls.isel(round=-1).sum()))\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert out.stdout.strip() == "40"
+
+
+def test_xla_settings_keep_what_the_user_set():
+    from jaxbandit import xla
+
+    assert xla.with_option("") == f"--xla_backend_extra_options={xla.OPTION}=true"
+    assert xla.with_option("--xla_foo=1").startswith("--xla_foo=1 ")
+    assert xla.with_option("--xla_backend_extra_options=bar=2") == f"--xla_backend_extra_options=bar=2,{xla.OPTION}=true"
+    mine = f"--xla_backend_extra_options={xla.OPTION}=false"
+    assert xla.with_option(mine) == mine
+    assert xla.cache_directory("here") == pathlib.Path("here")
+
+

@@ -1,0 +1,558 @@
+"""Random bits: the cipher, what a stream depends on, and the laws drawn from it down to their tails.
+
+Every statistical assertion has a fixed seed and a false-alarm rate of at most 1e-6: ``RARE`` for
+p-values, z = 5 (6e-7) for means and counts.
+"""
+
+import itertools
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.extend.random import threefry_2x32
+
+import jaxbandit as jb
+from jaxbandit import arms, random
+from tests.helpers import assert_mean
+
+RARE = 1e-6
+DRAWS = 100_000
+WORD = st.integers(0, 2**32 - 1)
+CONSUMERS = (random.POLICY, random.ARM, random.LOSS)
+
+
+def stream_of(*words, spare=None):
+    """A stream with chosen words, each an int or an array."""
+    words = [jnp.asarray(word, jnp.uint32) for word in words]
+    lengthen = None if spare is None else lambda: jnp.asarray(spare, jnp.uint32)
+    return random.Stream(lambda pair: (words[2 * pair], words[2 * pair + 1]), spare=lengthen)
+
+
+def stream_words(key, t, consumer, count=4):
+    return tuple(int(word) for word in random.round_streams(key, jnp.int32(t))[consumer].words(count))
+
+
+# The cipher
+
+
+@pytest.mark.parametrize(
+    ("key", "counter", "expected"),
+    [
+        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
+        ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
+    ],
+)
+def test_threefry_gives_the_published_known_answers(key, counter, expected):
+    out = random.threefry2x32(tuple(map(jnp.uint32, key)), tuple(map(jnp.uint32, counter)))
+    assert tuple(map(int, out)) == expected
+
+
+def test_threefry_is_that_of_jax_bit_for_bit():
+    k0, k1, c0, c1 = np.random.default_rng(0).integers(0, 2**32, (4, 200), dtype=np.uint32)
+    ours = jax.jit(random.threefry2x32)((k0, k1), (c0, c1))
+    theirs = jax.vmap(threefry_2x32)(jnp.stack([k0, k1], axis=1), jnp.stack([c0, c1], axis=1))
+    np.testing.assert_array_equal(np.stack(ours, axis=1), theirs)
+
+
+def test_threefry_is_what_jax_random_bits_are_made_of():
+    k0, k1 = jax.random.key_data(jax.random.key(7, impl="threefry2x32"))
+    high, low = random.threefry2x32((k0, k1), (jnp.zeros(64, jnp.uint32), jnp.arange(64, dtype=jnp.uint32)))
+    expected = jax.random.bits(jax.random.key(7, impl="threefry2x32"), (64,), jnp.uint32)
+    np.testing.assert_array_equal(high ^ low, expected)
+
+
+# Streams
+
+
+def test_round_streams_are_a_function_of_key_round_consumer_and_pair():
+    for n, t, consumer in itertools.product((0, 5), (1, 2, 2**31 - 1), CONSUMERS):
+        key = jb.game_key(3, n)
+        expected = [
+            int(word)
+            for pair in (0, 1, 2)
+            for word in threefry_2x32(
+                jax.random.key_data(key), jnp.array([t, consumer * random.DRAWS + pair], dtype=jnp.uint32)
+            )
+        ]
+        assert list(stream_words(key, t, consumer, 6)) == expected
+
+
+def test_round_streams_do_not_depend_on_batching_or_on_what_was_drawn_before():
+    key = jb.game_key(0, 0)
+    rounds = jnp.arange(1, 9, dtype=jnp.int32)
+
+    def loss_words(t):
+        policy, arm, loss = random.round_streams(key, t)
+        policy.words(7), arm.words(2)
+        return jnp.stack(loss.words(4))
+
+    batched = jax.jit(jax.vmap(loss_words))(rounds)
+    alone = [stream_words(key, t, random.LOSS) for t in rounds.tolist()]
+    np.testing.assert_array_equal(batched, alone)
+
+
+def test_streams_of_different_consumers_rounds_and_games_differ():
+    pairs = [
+        words[i : i + 2]
+        for seed, n, t, consumer in itertools.product((0, 1), (0, 1, 2), (1, 2, 3, 1000), CONSUMERS)
+        for words in [stream_words(jb.game_key(seed, n), t, consumer)]
+        for i in (0, 2)
+    ]
+    assert len(set(pairs)) == len(pairs) == 144  # a coincidence of 64-bit words: 6e-16
+
+
+def test_a_stream_gives_the_words_it_is_asked_for_in_order():
+    stream = stream_of(10, 11, 12, 13, 14, 15)
+    for count in range(1, 7):
+        assert [int(word) for word in stream.words(count)] == list(range(10, 10 + count))
+    assert [int(word) for word in stream.deep_words(1)] == [10, 11, 12, 13]
+    assert [int(word) for word in stream_of(10, 11, 12, 13, spare=0xABCD1234).deep_words(2)] == [
+        10, 11, 0x12340000, 12, 13,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_split_streams_share_no_words(count):
+    drawn = []
+
+    def draw(pair):
+        drawn.append(pair)
+        return jnp.uint32(0), jnp.uint32(0)
+
+    used = []
+    for part in random.split(random.Stream(draw), count):
+        for piece in random.split(part, 3):
+            drawn.clear()
+            piece.words(9)
+            piece.deep_words(4)
+            used.append(set(drawn))
+    assert len(used) == 3 * count
+    for one, other in itertools.combinations(used, 2):
+        assert not one & other
+    assert all(0 <= pair < random.DRAWS for pairs in used for pair in pairs)
+
+
+def test_split_keys_share_no_words():
+    parts = random.split(jax.random.key(0), 5)
+    words = [int(word) for part in parts for word in random.words(part, 8)]
+    assert len(set(words)) == 40  # a coincidence of 32-bit words: 2e-7
+
+
+def test_the_loss_reads_only_the_bits_that_drawing_an_arm_leaves():
+    x = jnp.full(5, 0.2)
+    words = np.random.default_rng(1).integers(0, 2**32, (3, 500), dtype=np.uint32)
+    w0, w1, noise = words
+    draw = jax.vmap(lambda w0, w1: arms.draw(x, stream_of(w0, w1)))
+    np.testing.assert_array_equal(draw(w0, w1), draw(w0, w1 & 0xFFFF0000 | noise & 0xFFFF))
+    zero = np.zeros(500, np.uint32)
+    deep = random.deep_uniform(stream_of(zero, zero, spare=w1))
+    np.testing.assert_array_equal(deep, random.deep_uniform(stream_of(zero, zero, spare=w1 & 0xFFFF | noise << 16)))
+    assert len(np.unique(deep)) > 400  # of 65,536 values; 498 expected
+
+
+def test_the_spare_word_of_the_loss_is_the_second_of_the_arm():
+    _, arm, loss = random.round_streams(jb.game_key(0, 3), jnp.int32(17))
+    assert int(loss.deep_words()[2]) == (int(arm.words(2)[1]) << 16) % 2**32
+
+
+# Uniforms
+
+
+def deep_reference(w0, w1, w2):
+    """The middle of the cell of 2^-96 that the bits name."""
+    return Fraction(2 * (w0 << 64 | w1 << 32 | w2) + 1, 2**97)
+
+
+def assert_deep(value, exact, precision):
+    assert value.dtype == jnp.result_type(float)
+    value = Fraction(float(value))
+    assert 0 < value <= 1
+    assert abs(value / exact - 1) <= precision, (float(value), float(exact))
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 7, 23, 24, 25, 31, 32, 33, 40, 48, 55, 56])
+@pytest.mark.parametrize("with_spare", [False, True])
+def test_deep_uniform_keeps_full_precision_behind_leading_zeros(zeros, with_spare):
+    rng = np.random.default_rng(zeros)
+    for low in [0, 2 ** (95 - zeros) - 1, *(int.from_bytes(rng.bytes(12)) >> zeros + 1 for _ in range(20))]:
+        bits = 1 << 95 - zeros | low
+        w0, w1, w2 = bits >> 64, bits >> 32 & 0xFFFFFFFF, bits & 0xFFFFFFFF
+        if with_spare:
+            w2 &= 0xFFFF0000
+            value = random.deep_uniform(stream_of(w0, w1, spare=w2 >> 16 | 0xBEEF0000))
+        else:
+            value = random.deep_uniform(stream_of(w0, w1, w2, 0))
+        # Two roundings of the 24-bit significand: at most one unit in the last place.
+        assert_deep(value, deep_reference(w0, w1, w2), 2.0**-23 * (1 + 2**-16))
+
+
+@settings(deadline=None, max_examples=200, derandomize=True)
+@given(st.tuples(WORD, WORD, WORD), st.integers(0, 60))
+def test_deep_uniform_is_exact_to_rounding(words, zeros):
+    bits = (words[0] << 64 | words[1] << 32 | words[2]) >> zeros
+    w0, w1, w2 = bits >> 64, bits >> 32 & 0xFFFFFFFF, bits & 0xFFFFFFFF
+    assert_deep(random.deep_uniform(stream_of(w0, w1, w2, 0)), deep_reference(w0, w1, w2), 2.0**-23 * (1 + 2**-16))
+    with jax.enable_x64(True):
+        value = random.deep_uniform(stream_of(w0, w1, w2, 0))
+        assert_deep(value, deep_reference(w0, w1, w2), 2.0**-52 * (1 + 2**-16))
+
+
+def test_deep_uniform_at_the_extremes(x64):
+    ones = 2**32 - 1
+    assert float(random.deep_uniform(stream_of(0, 0, 0, 0))) == 2.0**-97
+    assert float(random.deep_uniform(stream_of(0, 0, spare=0))) == 2.0**-97
+    assert float(random.deep_uniform(stream_of(ones, ones, ones, ones))) <= 1
+    with jax.enable_x64(False):
+        assert float(random.deep_uniform(stream_of(0, 0, 0, 0))) == 2.0**-97
+        assert float(random.deep_uniform(stream_of(ones, ones, ones, ones))) == 1
+        assert float(random.deep_uniform(stream_of(ones, ones, spare=ones))) == 1
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(st.one_of(WORD, st.sampled_from([0, 0xFF, 0x100, 2**32 - 1])))
+def test_uniform_is_the_leading_bits_exactly(word):
+    value = random.uniform(stream_of(word, 0))
+    assert value.dtype == jnp.float32
+    assert Fraction(float(value)) == Fraction(word >> 8, 2**24) < 1
+    with jax.enable_x64(True):
+        assert Fraction(float(random.uniform(stream_of(word, 0)))) == Fraction(word, 2**32) < 1
+
+
+def test_signed_uniform_reads_sign_and_size_from_different_bits():
+    for w3, sign in ((0, 1.0), (2**31 - 1, 1.0), (2**31, -1.0), (2**32 - 1, -1.0)):
+        got, size = random.signed_uniform(stream_of(3, 4, 5, w3))
+        assert float(got) == sign
+        assert_deep(size, deep_reference(3, 4, 5), 2.0**-23 * (1 + 2**-16))
+        got, size = random.signed_uniform(stream_of(3, 4, w3, 9, spare=5))
+        assert float(got) == sign
+        assert_deep(size, deep_reference(3, 4, 5 << 16), 2.0**-23 * (1 + 2**-16))
+
+
+def test_shaped_draws_are_the_words_in_order():
+    words = np.random.default_rng(2).integers(0, 2**32, 36, dtype=np.uint32)
+    got = random.uniform(stream_of(*words), (2, 3))
+    np.testing.assert_array_equal(got, (words[:6] >> 8).reshape(2, 3).astype(np.float32) * 2.0**-24)
+    deep = random.deep_uniform(stream_of(*words), (3, 4))
+    alone = [random.deep_uniform(stream_of(*words[3 * n : 3 * n + 3], 0)) for n in range(12)]
+    np.testing.assert_array_equal(deep, np.asarray(alone).reshape(3, 4))
+    np.testing.assert_array_equal(random.exponential(stream_of(*words), (3, 4)), -jnp.log(deep))
+
+
+# Laws
+
+
+def sample(fn, source):
+    """1e5 independent values of ``fn(key)`` from the keys of one kind of source."""
+    if source == "key":
+        keys = jax.random.split(jax.random.key(11), DRAWS)
+        return jax.jit(jax.vmap(fn))(keys)
+    consumer = {"stream": random.POLICY, "spare": random.LOSS}[source]
+    rounds = jnp.arange(1, DRAWS + 1, dtype=jnp.int32)
+    return jax.jit(jax.vmap(lambda t: fn(random.round_streams(jb.game_key(11, 0), t)[consumer])))(rounds)
+
+
+def assert_law(samples, law):
+    samples = np.asarray(samples, np.float64).ravel()
+    assert scipy.stats.kstest(samples, law.cdf).pvalue > RARE
+    assert_mean(samples, law.mean())
+    assert_mean((samples - law.mean()) ** 2, law.var())
+
+
+def assert_uncorrelated(one, other):
+    """Rank correlation of independent samples; z = 5."""
+    assert abs(scipy.stats.spearmanr(one, other).statistic) * np.sqrt(len(one) - 1) <= 5
+
+
+SOURCES = ["stream", "spare", "key"]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    ("draw", "law"),
+    [
+        (random.uniform, scipy.stats.uniform()),
+        (random.deep_uniform, scipy.stats.uniform()),
+        (random.normal, scipy.stats.norm()),
+        (random.exponential, scipy.stats.expon()),
+    ],
+    ids=["uniform", "deep_uniform", "normal", "exponential"],
+)
+def test_law(draw, law, source):
+    assert_law(sample(draw, source), law)
+
+
+@pytest.mark.parametrize(
+    ("draw", "law"),
+    [(random.deep_uniform, scipy.stats.uniform()), (random.normal, scipy.stats.norm())],
+    ids=["deep_uniform", "normal"],
+)
+@pytest.mark.parametrize("source", ["stream", "key"])
+def test_law_of_shaped_draws(draw, law, source):
+    shaped = np.asarray(sample(lambda key: draw(key, (2, 1)), source))[:, :, 0]
+    assert_law(shaped[:, 0], law)
+    assert_law(shaped[:, 1], law)
+    assert_uncorrelated(shaped[:, 0], shaped[:, 1])
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_signed_uniform_law(source):
+    sign, size = sample(random.signed_uniform, source)
+    assert set(np.unique(sign)) == {-1.0, 1.0}
+    assert_mean(sign, 0.0)
+    assert_law(size, scipy.stats.uniform())
+    assert_uncorrelated(sign, size)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_polar_law(source):
+    radius, cosine = sample(random.polar, source)
+    assert_law(radius, scipy.stats.uniform())
+    assert_law(cosine, scipy.stats.arcsine(loc=-1, scale=2))
+    assert_uncorrelated(radius, cosine)
+
+
+def test_normal_in_its_far_tail(x64):
+    # All bits zero but the lowest: the angle is 0, the radius the largest there is.
+    assert float(random.normal(stream_of(0, 0, 0, 0))) == pytest.approx(np.sqrt(2 * 97 * np.log(2)), rel=1e-12)
+    assert float(random.exponential(stream_of(0, 0, 0, 0))) == pytest.approx(97 * np.log(2), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "draw", [random.uniform, random.deep_uniform, random.normal, random.exponential, random.signed_uniform, random.polar]
+)
+def test_a_jax_key_may_stand_in_for_a_stream(draw):
+    one, again, other = (jnp.stack(jax.tree.leaves(draw(jax.random.key(seed)))) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one, again)
+    assert one[-1] != other[-1]
+    assert one.dtype == jnp.float32
+
+
+# Drawing an arm
+
+
+@jax.jit
+def draw_at(x, high, low):
+    """The arms that uniforms ``high * 2^-24 + low * 2^-48`` draw."""
+    w0 = high << 8 | low >> 16
+    w1 = low << 16
+    return jax.vmap(lambda w0, w1: arms.draw(x, stream_of(w0, w1)))(w0, w1)
+
+
+def draw_with(x, units):
+    """The arms that uniforms of ``units`` times 2^-48 draw."""
+    units = np.asarray(units, np.int64).ravel()
+    high, low = (units >> 24).astype(np.uint32), (units & 0xFFFFFF).astype(np.uint32)
+    return np.asarray(draw_at(jnp.asarray(x), high, low))
+
+
+def interval(x, arm):
+    """How many of the 2^48 uniforms draw ``arm``, by bisection of its two ends."""
+    likeliest = int(np.argmax(x))
+
+    def rank(units):
+        drawn = int(draw_with(x, [units])[0])
+        return len(x) if drawn == likeliest else drawn
+
+    def first(reached):
+        below, above = -1, 2**48
+        while above - below > 1:
+            middle = (below + above) // 2
+            below, above = (below, middle) if rank(middle) >= reached else (middle, above)
+        return above
+
+    at_least = len(x) if arm == likeliest else arm
+    return first(at_least + 1) - first(at_least)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [[0.2] * 5, [0.7, 0.2, 0.1], [0.001, 0.0, 0.999], np.random.default_rng(3).dirichlet(np.full(40, 5.0))],
+    ids=["uniform", "three", "rare", "dirichlet"],
+)
+def test_draw_frequencies(x):
+    x = np.asarray(x, np.float32)
+    key, rounds = jb.game_key(5, 0), jnp.arange(1, 1_000_001, dtype=jnp.int32)
+    drawn = jax.jit(jax.vmap(lambda t: arms.draw(jnp.asarray(x), random.round_streams(key, t)[random.ARM])))(rounds)
+    assert drawn.dtype == jnp.int32
+    counts = np.bincount(drawn, minlength=len(x))
+    assert len(counts) == len(x)
+    expected = np.asarray(x, np.float64) / np.sum(x, dtype=np.float64) * rounds.size
+    assert (counts[expected == 0] == 0).all()
+    counts, expected = counts[expected > 0], expected[expected > 0]
+    assert expected.min() > 50
+    statistic = np.sum((counts - expected) ** 2 / expected)
+    assert scipy.stats.chi2.sf(statistic, len(counts) - 1) > 6e-7  # z = 5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "x",
+    [
+        [0.0, 1.0],
+        [1.0, 0.0],
+        [0.0, 0.5, 0.0, 0.5, 0.0],
+        [0.0, 0.4, 0.0, 0.6],
+        [0.1] * 10 + [0.0],
+        [0.0] + [0.1] * 10,
+        [0.0] * 33 + [0.5, 0.5] + [0.0] * 33,
+        [0.0] + [1 / 98] * 98 + [0.0],
+    ],
+)
+def test_an_impossible_arm_is_not_drawn_at_the_extremes(x, dtype, x64):
+    x = np.asarray(x, dtype)
+    drawn = draw_with(x, [0, 1, 2**47, 2**48 - 2, 2**48 - 1])
+    assert (x[drawn] > 0).all(), drawn
+
+
+@pytest.mark.parametrize("num_arms", [6, 33, 70])
+def test_an_impossible_arm_is_not_drawn_by_the_uniforms_around_it(num_arms):
+    rng = np.random.default_rng(0)
+    where = [arm for arm in (5, 32, 64) if arm < num_arms]
+    for trial in range(600):
+        x = np.exp(rng.normal(size=num_arms) * [0.1, 1, 4][trial % 3])
+        x = (x / x.sum()).astype(np.float32)
+        x[where] = 0
+        others = [Fraction(float(value)) for value in np.where(np.arange(num_arms) == np.argmax(x), 0, x)]
+        ends = [int(sum(others[:arm]) * 2**48) for arm in where]
+        units = np.concatenate([np.arange(max(end - 20, 0), end + 20) for end in ends])
+        drawn = draw_with(x, units)
+        wrong = x[drawn] == 0
+        assert not wrong.any(), (f"trial {trial}: arms {drawn[wrong]} of x = 0", units[wrong])
+
+
+@pytest.mark.parametrize(
+    ("x", "rare"),
+    [
+        ([0.4, 0.3, 1e-9, 0.3], 2),
+        ([0.3, 0.25, 1e-9, 0.45], 2),
+        ([0.45, 0.3, 0.25, 1e-9], 3),
+        ([1e-9, 0.4, 0.6], 0),
+        ([0.99 / 69] * 35 + [1e-9] + [0.99 / 69] * 33 + [0.01 + 0.99 / 69], 35),
+    ],
+    ids=["behind the likeliest", "before it", "last", "first", "seventy arms"],
+)
+def test_a_rare_arm_keeps_its_probability(x, rare):
+    x = np.asarray(x, np.float32)
+    assert interval(x, rare) * 2.0**-48 == pytest.approx(float(x[rare]), rel=1e-3)
+
+
+def test_every_arm_keeps_its_probability_and_the_likeliest_takes_the_remainder():
+    x = np.asarray([0.2, 1e-6, 0.5, 0.1, 3e-4], np.float32)  # sums to 0.8003
+    got = np.array([interval(x, arm) for arm in range(5)]) * 2.0**-48
+    others = np.delete(np.asarray(x, np.float64), 2)
+    np.testing.assert_allclose(np.delete(got, 2), others, rtol=1e-7)
+    np.testing.assert_allclose(got[2], 1 - others.sum(), rtol=1e-9)
+    end = int(sum(map(Fraction, others.tolist())) * 2**48)
+    assert draw_with(x, [end - 100, end + 100, 2**48 - 1]).tolist() == [4, 2, 2]
+
+
+def test_one_arm_is_always_drawn():
+    assert draw_with(np.ones(1, np.float32), [0, 2**47, 2**48 - 1]).tolist() == [0, 0, 0]
+    assert int(arms.draw(jnp.ones(1), jax.random.key(0))) == 0
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.sampled_from([1, 2, 5, 40]), st.data())
+def test_any_probabilities_give_an_arm_in_range(num_arms, data):
+    entry = st.sampled_from([np.nan, np.inf, -np.inf, 0.0, 0.5, -1.0, 2.0, 1e30])
+    x = np.array(data.draw(st.lists(entry, min_size=num_arms, max_size=num_arms)), np.float32)
+    drawn = draw_with(x, [0, 1, 2**40, 2**47, 2**48 - 1])
+    assert ((0 <= drawn) & (drawn < num_arms)).all(), drawn
+
+
+@pytest.mark.parametrize("num_arms", [1, 3, 10, 32, 33, 64, 100, 1000])
+@pytest.mark.parametrize("spread", [0.3, 5.0])
+def test_prefix_sums_are_twice_as_precise_as_their_parts(num_arms, spread):
+    values = np.exp(np.random.default_rng(num_arms).normal(size=num_arms) * spread).astype(np.float32)
+    total, lost = map(np.asarray, jax.jit(arms.prefix_sums)(values))
+    assert total.shape == lost.shape == (num_arms,)
+    exact = list(itertools.accumulate(map(Fraction, values.tolist())))
+
+    def worst(sums):
+        return max(abs(got / want - 1) for got, want in zip(sums, exact, strict=True))
+
+    # 64 additions lose 2^-25 each at most, and what they lose is summed to 24 bits.
+    assert worst(Fraction(a) + Fraction(b) for a, b in zip(total.tolist(), lost.tolist(), strict=True)) < 2.0**-40
+    assert num_arms < 10 or worst(map(Fraction, np.cumsum(values).tolist())) > 2.0**-26  # the control
+
+
+# Tails: of 2^28 draws 256 lie beyond the 2^-20 quantile of a tail and 16 beyond the 2^-24 quantile.
+
+TAIL_DRAWS, TAIL = 2**28, 2.0**-20
+
+
+def beyond(value_fn, lower, upper):
+    """The rounds and values of 2^28 at which ``value_fn(t)`` is outside [lower, upper]."""
+    chunk = 2**20
+    values_fn = jax.jit(lambda start: jax.vmap(value_fn)(start + jnp.arange(chunk, dtype=jnp.int32)))
+    rounds, values = [], []
+    for start in range(1, TAIL_DRAWS, chunk):
+        block = np.asarray(values_fn(jnp.int32(start)))
+        hits = np.flatnonzero((block < lower) | (block > upper))
+        rounds.append(start + hits)
+        values.append(block[hits])
+    return np.concatenate(rounds).astype(np.int32), np.concatenate(values)
+
+
+def assert_poisson(count, mean):
+    """A count of rare events; each side a false alarm in 3e-7 (z = 5)."""
+    law = scipy.stats.poisson(mean)
+    assert min(law.cdf(count), law.sf(count - 1)) > 2.9e-7, (count, mean)
+
+
+def assert_distinct(uniforms):
+    """No two values alike: of 256 in float32 one coincidence has probability 0.002, two 2e-6."""
+    assert len(np.unique(uniforms)) >= len(uniforms) - 1, (len(np.unique(uniforms)), len(uniforms))
+
+
+def loss_stream(t):
+    return random.round_streams(jb.game_key(2024, 0), t)[random.LOSS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("world", "law", "uniform_of", "sides"),
+    [
+        (
+            jb.Pareto(means=[1.0], tail_index=1.3),
+            scipy.stats.pareto(1.3, scale=0.3 / 1.3),
+            random.deep_uniform,
+            ["upper"],
+        ),
+        (
+            jb.StudentT(means=[0.0], tail_index=1.5),
+            scipy.stats.t(1.5),
+            lambda stream: random.polar(stream)[0],
+            ["lower", "upper"],
+        ),
+    ],
+    ids=["pareto", "student_t"],
+)
+def test_tails_are_drawn_to_their_end(world, law, uniform_of, sides):
+    lower = law.ppf(TAIL) if "lower" in sides else -np.inf
+    rounds, losses = beyond(lambda t: world.loss(t, jnp.int32(0), loss_stream(t)), lower, law.isf(TAIL))
+    assert np.isfinite(losses).all()
+    uniforms = np.asarray(jax.vmap(lambda t: uniform_of(loss_stream(t)))(jnp.asarray(rounds)))
+    for side in sides:
+        here = losses > 0 if side == "upper" else losses < 0
+        probabilities = law.sf(losses[here]) if side == "upper" else law.cdf(losses[here])
+        for depth in (2.0**-20, 2.0**-24):
+            assert_poisson(np.sum(probabilities < depth), TAIL_DRAWS * depth)
+        assert scipy.stats.kstest(probabilities / TAIL, "uniform").pvalue > RARE
+        assert_distinct(uniforms[here])
+
+
+@pytest.mark.slow
+def test_a_uniform_of_24_bits_fails_the_test_of_tails():
+    _, uniforms = beyond(lambda t: random.uniform(loss_stream(t)), TAIL, np.inf)
+    assert_poisson(len(uniforms), TAIL_DRAWS * TAIL)
+    assert len(np.unique(uniforms)) <= 16
+    with pytest.raises(AssertionError):
+        assert_distinct(uniforms)
+    assert scipy.stats.kstest(uniforms / TAIL, "uniform").pvalue < RARE
