@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <immintrin.h>
 #include <thread>
 #include <type_traits>
@@ -30,9 +29,7 @@ constexpr int BYTES = 64;  // of a register
 #else
 constexpr int BYTES = 32;
 #endif
-#ifndef PLAYERS
-#define PLAYERS 2  // registers of seeds played in turn: each fills the others' latencies
-#endif
+constexpr int PLAYERS = 2;  // registers of seeds played in turn: each fills the other's latencies
 
 // ---- vectors -------------------------------------------------------------------------------------------------------
 
@@ -186,7 +183,7 @@ struct Arms<F, 0> : std::vector<F> {
     explicit Arms(int num_arms) : std::vector<F>(num_arms) {}
 };
 
-// One register of seeds. The parts of a round are its methods, called in the order they are written.
+// One register of seeds. The parts of a round are its methods; play_block calls them.
 template <class T, int K>
 struct Player {
     using F = typename Types<T>::F;
@@ -306,10 +303,10 @@ struct Player {
             } else {
                 const F large = max(total, other), small = min(total, other);
                 total = large + small;
-                const F error = small - (total - large);
+                const F error = small - (total - large);  // the two-sum's, in fewer operations
                 lost = i == 1 ? error : lost + error;
             }
-            passed = increment_where(low - lost >= total - high, passed);
+            passed = increment_where(low - lost >= total - high, passed);  // (high - total) + (low - lost) >= 0
         }
         arm = passed == n ? likeliest : passed;
     }
@@ -339,7 +336,7 @@ struct Player {
         // |l| < C = S / (4 x_rest) and the clipped loss, both times x_rest: no division.
         const F scaled = max(drawn, -drawn) * x_rest, limit = S * (T)0.25;
         const F estimate = scaled < limit ? drawn / x_arm : F{};
-        const F clipped = min(scaled, limit);
+        const F clipped = min(limit, scaled);  // in this order NaN stays NaN
         const F square = clipped * clipped * growth_rate;
         const F S_term = S_lost + square / (S + sqrt(S * S + square));
         const F S_next = S + S_term;

@@ -4,13 +4,16 @@ import dataclasses
 import pathlib
 import sys
 import time
+from importlib import metadata
 from typing import Annotated
 
 import jax
+import numpy as np
 import typer
 import xarray as xr
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import jaxbandit as jb
 from jaxbandit import study as studies
@@ -20,9 +23,12 @@ from jaxbandit.types import public_fields
 from jaxbandit.version import __version__
 
 app = typer.Typer(
-    no_args_is_help=True, pretty_exceptions_enable=False, help="Simulates heavy-tailed bandits: whole studies as one compiled call."
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Simulates heavy-tailed bandits: whole studies as one compiled call.",
 )
-console = Console()
+# Wide enough for a table when the output is piped, where rich would assume 80 columns.
+console = Console(width=None if sys.stdout.isatty() else 160)
 
 
 def _version(asked: bool) -> None:
@@ -33,7 +39,9 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     del version
 
@@ -69,9 +77,8 @@ def run(
 
     ds.to_netcdf(directory / "dataset.nc", engine="h5netcdf")
     figure = regret_curves(ds, directory / "regret.png", plan.title)
-    console.print(
-        f"compiled {ds.compile_seconds:.1f} s, played {ds.run_seconds:.1f} s, {time.perf_counter() - began:.1f} s in all"
-    )
+    seconds = time.perf_counter() - began
+    console.print(f"compiled {ds.compile_seconds:.1f} s, played {ds.run_seconds:.1f} s, {seconds:.1f} s in all")
     console.print(f"dataset {directory / 'dataset.nc'}\nfigure  {figure}")
 
 
@@ -88,19 +95,17 @@ def list_() -> None:
 @app.command()
 def doctor() -> None:
     """Shows devices, XLA options, dtype, compile cache and versions."""
-    import numpy as np
-
     table = Table(show_header=False, box=None)
     devices = jax.devices()
     rows = {
         "jaxbandit": __version__,
         "python, numpy": f"{sys.version.split()[0]}, {np.__version__}",
-        "jax, jaxlib": f"{jax.__version__}, {jax.lib.__version__}",
+        "jax, jaxlib": f"{jax.__version__}, {metadata.version('jaxlib')}",
         "devices": f"{len(devices)} x {devices[0].device_kind} ({jax.default_backend()}), {xla.usable_cores()} cores",
         "XLA_FLAGS": xla.flags() or "(none)",
         "set up by jaxbandit": xla.status(),
         "dtype": 'float32; simulate(..., dtype="float64") plays the same code in float64',
-        "compile cache": jax.config.jax_compilation_cache_dir or "off",
+        "compile cache": xla.setting("jax_compilation_cache_dir") or "off",
     }
     for name, value in rows.items():
         table.add_row(f"[bold]{name}[/bold]", str(value))
@@ -110,17 +115,20 @@ def doctor() -> None:
 def regret_table(ds: xr.Dataset) -> Table:
     """Final regret of every policy in every world, with its standard error."""
     stats = jb.summary(ds).isel(round=-1)
-    table = Table(title=f"pseudo-regret after {int(stats['round']):,} rounds: mean ± standard error (median)", title_justify="left")
+    table = Table(
+        title=f"pseudo-regret after {int(stats['round']):,} rounds: mean ± standard error (median)",
+        title_justify="left",
+    )
     table.add_column("policy")
     for world in stats.environment.values:
-        table.add_column(str(world), justify="right")
+        table.add_column(Text(str(world)), justify="right")  # Text: a label's brackets are no markup
     for policy in stats.policy.values:
         cells = []
         for world in stats.environment.values:
             at = stats.sel(policy=policy, environment=world)
             median = float(at.regret_quantile.sel(quantile=0.5))
             cells.append(f"{float(at.regret_mean):,.1f} ± {float(at.regret_stderr):,.1f} ({median:,.1f})")
-        table.add_row(str(policy), *cells)
+        table.add_row(Text(str(policy)), *cells)
     return table
 
 
@@ -129,7 +137,8 @@ def _report_failures(ds: xr.Dataset) -> None:
     for policy in failed.policy.values:
         count = int(failed.sel(policy=policy).sum())
         if count:
-            console.print(f"[red]{count} games of {policy} failed: their state was not finite (see `failed`)[/red]")
+            message = f"{count} games of {policy} failed: their state was not finite (see `failed`)"
+            console.print(message, style="red", markup=False)
     if ds.attrs.get("infinite_losses"):
         console.print(f"[yellow]{ds.infinite_losses} games suffered an infinite loss; their `loss` is inf[/yellow]")
 
@@ -146,5 +155,5 @@ def main() -> None:
     try:
         app()
     except ValueError as error:
-        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False, markup=True)
+        Console(stderr=True).print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
         raise SystemExit(2) from None

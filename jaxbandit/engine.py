@@ -160,8 +160,9 @@ def _best_fixed_gap(environment: Environment, record: Array) -> Array:
     """sum_{t<=n} min_i means(t)[i] - min_i sum_{t<=n} means(t)[i] at each recorded n, [R]."""
 
     def add(t, sums):
+        (arm, arm_lost), (best, best_lost) = sums
         means = environment.means(t)
-        return compensated_add(*sums[0], means), compensated_add(*sums[1], jnp.min(means))
+        return compensated_add(arm, arm_lost, means), compensated_add(best, best_lost, jnp.min(means))
 
     def segment(carry, stop):
         t, sums = carry
@@ -190,8 +191,9 @@ def _tally_spec(carry: Carry, program: Program) -> Tally:
     """Where the lanes are in a tally: as in the carry, behind the axis of stops."""
     behind = functools.partial(jax.tree.map, lambda leaf: Spec(*[None] * leaf.ndim, LANES))
     fields = {name: getattr(carry.state, name) for name in program.fields}
-    rows = Spec(None, LANES)
-    rounds = Outcome(x=Spec(None, None, LANES), arm=rows, loss=rows) if program.trace else None
+    rows: Any = Spec(None, LANES)
+    x: Any = Spec(None, None, LANES)
+    rounds = Outcome(x=x, arm=rows, loss=rows) if program.trace else None
     return Tally(behind(carry.pulls), behind(carry.sums), behind(fields), behind(carry.failed), rounds)
 
 
@@ -295,5 +297,5 @@ def _needed_draws(policy, environment, state) -> list[tuple[int, int]]:
 
     examples = jax.tree.map(lanes.example, (policy, environment, state), is_leaf=lanes.is_value)
     t = jax.ShapeDtypeStruct((), jnp.int32)
-    jax.eval_shape(lambda *args: play_round(*args, random.streams(draw)), *examples, t)
+    jax.eval_shape(lambda p, e, s, t: play_round(p, e, s, t, random.streams(draw)), *examples, t)
     return sorted(seen)

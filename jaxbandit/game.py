@@ -70,7 +70,7 @@ class GameState(NamedTuple):
         return (self.mean_loss - self.arm_means[best]) + (self.lost[1] - self.lost[2][best])
 
 
-def game_key(seed: int, n: int) -> Array:
+def game_key(seed: int | Array, n: int | Array) -> Array:
     """The key of game ``n`` of a study seeded with ``seed``."""
     return jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), n)
 
@@ -114,7 +114,6 @@ def step(policy: Policy, environment: Environment) -> Callable[[GameState, Array
       >>> bool(state.regret < 300)  # uniform play has 200
       True
     """
-
     policy, environment = as_arrays(policy), as_arrays(environment)
 
     def play_one(state: GameState, key: Array) -> GameState:
@@ -140,7 +139,11 @@ def step(policy: Policy, environment: Environment) -> Callable[[GameState, Array
 
 
 def play_round(
-    policy: Policy, environment: Environment, state: Any, t: Array, streams: tuple[random.Stream, random.Stream, random.Stream]
+    policy: Policy,
+    environment: Environment,
+    state: Any,
+    t: Array,
+    streams: tuple[random.Stream, random.Stream, random.Stream],
 ) -> tuple[Any, Outcome]:
     """Round ``t``: the policy's next state and what happened."""
     key_policy, key_arm, key_loss = streams

@@ -35,11 +35,9 @@ def regret_curves(ds: xr.Dataset, path: str | pathlib.Path, title: str = "") -> 
                 colour = COLOURS[n % len(COLOURS)]
                 panel.plot(at["round"], at.regret_mean, color=colour, label=str(policy), linewidth=1.6)
                 panel.fill_between(at["round"], at.regret_low, at.regret_high, color=colour, alpha=0.25, linewidth=0)
-            panel.set(xscale="log", yscale="log", title=str(world), xlabel="round")
+            panel.set(xscale="log", title=str(world), xlabel="round")
+            _scale_regret(panel, stats.regret_low.sel(environment=world).values)
             panel.grid(True, which="major", linewidth=0.4, alpha=0.5)
-            low = float(stats.regret_mean.sel(environment=world).where(lambda v: v > 0).min())
-            if np.isfinite(low):
-                panel.set_ylim(bottom=low / 2)
         axes[0][0].set_ylabel("mean pseudo-regret")
         axes[0][0].legend(frameon=False)
         figure.suptitle(title)
@@ -47,3 +45,14 @@ def regret_curves(ds: xr.Dataset, path: str | pathlib.Path, title: str = "") -> 
         figure.savefig(path, dpi=160)
         plt.close(figure)
     return pathlib.Path(path)
+
+
+def _scale_regret(panel, low: np.ndarray) -> None:
+    """Logarithmic, or linear around 0 where a policy beats every fixed arm."""
+    if np.nanmin(low) > -1:
+        panel.set_yscale("log")
+        panel.set_ylim(bottom=max(np.nanmin(low[low > 0], initial=1.0) / 2, 1e-2))
+        return
+    panel.set_yscale("symlog", linthresh=10, linscale=0.5)
+    panel.axhline(0, color="black", linewidth=0.6)
+    panel.annotate("below 0: better than every fixed arm", (0.02, 0.02), xycoords="axes fraction", fontsize=7)

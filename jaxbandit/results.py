@@ -92,9 +92,14 @@ def product(ds: xr.Dataset, policy: str, environment: str) -> xr.Dataset:
             if coord.dims == (side,) and name != side and not _is_missing(coord.values).any()
         ]
         ds = ds.drop_vars([name for name, c in ds.coords.items() if c.dims == (side,) and name not in (side, *riders)])
-        ds = ds.set_index({side: riders}).unstack(side) if riders else ds.squeeze(side, drop=True)
-    order = [dim for dim in ds.dims if dim not in ("seed", "round")]
-    return ds.transpose(*order, *(dim for dim in ("seed", "round") if dim in ds.dims))
+        if len(riders) > 1:
+            ds = ds.set_index({side: riders}).unstack(side)
+        elif riders:
+            ds = ds.swap_dims({side: riders[0]}).drop_vars(side)
+        else:
+            ds = ds.squeeze(side, drop=True)
+    last = [dim for dim in ("seed", "round", "arm") if dim in ds.dims]
+    return ds.transpose(*(dim for dim in ds.dims if dim not in last), *last)
 
 
 def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:
@@ -149,7 +154,9 @@ def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> x
     return out
 
 
-def compare(ds: xr.Dataset, a: str | Mapping[str, Any], b: str | Mapping[str, Any], *, level: float = 0.95) -> xr.Dataset:
+def compare(
+    ds: xr.Dataset, a: str | Mapping[str, Any], b: str | Mapping[str, Any], *, level: float = 0.95
+) -> xr.Dataset:
     """The paired difference of two policies' regret, seed by seed on common random numbers.
 
     Args:
@@ -190,7 +197,9 @@ def _select(regret: xr.DataArray, which: str | Mapping[str, Any]) -> xr.DataArra
     where = {"policy": which} if isinstance(which, str) else dict(which)
     for dim, value in where.items():
         if dim not in regret.dims:
-            raise ValueError(f"no dimension {dim!r} to select {value!r} in; {suggest(dim, [str(d) for d in regret.dims])}")
+            raise ValueError(
+                f"no dimension {dim!r} to select {value!r} in; {suggest(dim, [str(d) for d in regret.dims])}"
+            )
         if value not in regret[dim].values:
             raise ValueError(f"no {dim} {value!r}; {suggest(str(value), [str(v) for v in regret[dim].values])}")
     return regret.sel(where, drop=True)

@@ -47,7 +47,9 @@ class Engine:
         for name in ("block", "chunk"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
-                raise ValueError(f"Engine.{name} must be a whole number >= 1, got {value!r}; leave it out for the default")
+                raise ValueError(
+                    f"Engine.{name} must be a whole number >= 1, got {value!r}; leave it out for the default"
+                )
 
     def mesh(self) -> Mesh:
         """The devices the lanes are split over."""
@@ -90,10 +92,12 @@ class Job:
 
     @property
     def num_lanes(self) -> int:
+        """Games in all."""
         return len(self.policies) * len(self.environments) * self.num_seeds
 
     @property
     def num_arms(self) -> int:
+        """K."""
         return self.environments[0].num_arms
 
     def cell(self, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -128,6 +132,7 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
         args = (_take(policies, policy_of), _take(environments, environment_of), _key_words(job.seed, seed_of))
         block = _Block(
             *engine.place(args, mesh),
+            mesh=mesh,
             program=dataclasses.replace(program, trace=bool((seed_of[: lanes.size] < job.trace).any())),
             job=job,
         )
@@ -146,11 +151,12 @@ def _total(job: Job) -> int:
 def measure_names(policy: Policy, num_arms: int) -> list[str]:
     """What ``measures`` may name: fields of the state, and what ``policy.measure`` returns."""
     fields = _state_fields(policy, num_arms)
-    if not hasattr(policy, "measure"):
+    measure = getattr(policy, "measure", None)
+    if measure is None:
         return list(fields)
     state, x = policy.init(num_arms), jnp.full(num_arms, 1 / num_arms)
     t, arm, loss = jnp.int32(1), jnp.int32(0), jnp.zeros(())
-    return [*fields, *jax.eval_shape(policy.measure, state, t, x, arm, loss, state)]
+    return [*fields, *jax.eval_shape(measure, state, t, x, arm, loss, state)]
 
 
 def _state_fields(policy: Policy, num_arms: int) -> tuple[str, ...]:
@@ -169,21 +175,21 @@ def _take(stacked: Any, index: np.ndarray) -> Any:
 
 
 @jax.jit
-def _words(seed: int, numbers: np.ndarray) -> jax.Array:
+def _words(seed: jax.Array, numbers: jax.Array) -> jax.Array:
     return jax.random.key_data(jax.vmap(game_key, (None, 0))(seed, numbers)).T
 
 
 def _key_words(seed: int, numbers: np.ndarray) -> np.ndarray:
     """The key words of the games with these seed numbers, [2, lanes]."""
-    return np.asarray(_words(seed, numbers.astype(np.uint32)))
+    return np.asarray(_words(jnp.asarray(seed), jnp.asarray(numbers, jnp.uint32)))
 
 
 class _Block:
     """Lanes that are played together."""
 
-    def __init__(self, policy, environment, keys, program: engine.Program, job: Job):
+    def __init__(self, policy, environment, keys, mesh: Mesh, program: engine.Program, job: Job):
         self.policy, self.environment, self.keys = policy, environment, keys
-        self.program, self.job = program, job
+        self.mesh, self.program, self.job = mesh, program, job
 
     def play(self, progress: Callable[[int], None], timing: Timing) -> dict[str, np.ndarray]:
         """All rounds; returns the variables, lanes first."""
@@ -191,7 +197,7 @@ class _Block:
         totals = _Totals()
         rounds = []
         carry = engine.begin(self.policy, self.keys, self.job.num_arms, self.program)
-        carry = engine.place(carry, self.program.mesh)  # as advance hands it back: one compile, not two
+        carry = engine.place(carry, self.mesh)  # as advance hands it back: one compile, not two
         t, reached, budget = 0, 0, FIRST_ROUNDS
         while reached < len(record):
             until = min(t + (self.program.chunk if self.program.trace else budget), int(record[-1]))
@@ -214,18 +220,26 @@ class _Block:
 
 
 def _timed(timing: Timing, policy, environment, keys, carry, until: int, stops, program):
-    """``engine.advance``, with the time of a first call booked as compilation."""
-    compiled = engine.advance._cache_size()
-    began = time.perf_counter()
-    out = engine.advance(policy, environment, keys, carry, np.int32(until), stops, program=program)
-    dispatched = time.perf_counter()
-    jax.block_until_ready(out)
-    if engine.advance._cache_size() > compiled:
-        timing.compile_seconds += dispatched - began
-        timing.run_seconds += time.perf_counter() - dispatched
-    else:
-        timing.run_seconds += time.perf_counter() - began
+    """``engine.advance``, with compilation booked apart."""
+    compiled, began = sum(_compilations), time.perf_counter()
+    out = jax.block_until_ready(
+        engine.advance(policy, environment, keys, carry, np.int32(until), stops, program=program)
+    )
+    compiling = sum(_compilations) - compiled
+    timing.compile_seconds += compiling
+    timing.run_seconds += time.perf_counter() - began - compiling
     return out
+
+
+_compilations: list[float] = []  # seconds of every tracing, lowering and compilation so far
+
+
+def _note_duration(event: str, duration_secs: float, **kwargs: str | int) -> None:
+    if event.startswith("/jax/core/compile/"):
+        _compilations.append(duration_secs)
+
+
+jax.monitoring.register_event_duration_secs_listener(_note_duration)
 
 
 class _Totals:
@@ -241,7 +255,7 @@ class _Totals:
         self._failed = np.asarray(tally.failed[-1])
         if count == 0:
             return
-        increments = {"pulls": np.asarray(tally.pulls[:count], np.int64)}
+        increments: dict[str, np.ndarray] = {"pulls": np.asarray(tally.pulls[:count], np.int64)}
         for name, (total, lost) in tally.sums.items():
             increments[name] = np.asarray(total[:count], np.float64) + np.asarray(lost[:count], np.float64)
         for name, values in increments.items():

@@ -4,7 +4,6 @@ With the Tsallis entropy of order :math:`1 - 1/q` (the log-barrier at its end :m
 minimiser is :math:`x_i = (u_i + y)^{-q}` with the one :math:`y` that makes the :math:`x_i` sum to 1.
 """
 
-import functools
 import math
 
 import jax
@@ -18,7 +17,7 @@ def log_barrier(u: Array) -> Array:
 
     Example:
       >>> log_barrier(jnp.array([0.0, 1.5])).round(4)
-      Array([0.6404, 0.3596], dtype=float32)
+      Array([0.6667, 0.3333], dtype=float32)
     """
     return inf(u, 1.0)
 
@@ -41,7 +40,7 @@ def inf(u: Array, q: Array | float) -> Array:
       Probabilities [K], their sum within ``8 q eps sqrt(K)`` of 1.
     """
     if isinstance(q, int | float) and q in (1, 2):
-        return _solve_static(u, int(q))
+        return _solve_reciprocal(u, int(q))
     return _solve(u, jnp.asarray(q, u.dtype))
 
 
@@ -61,8 +60,9 @@ def _newton(u: Array, powers) -> Array:
     return y
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _solve_static(u: Array, q: int) -> Array:
+def _reciprocal(u: Array, q: int) -> Array:
+    """The solution for q = 1 or 2, without logarithms."""
+
     def powers(d):
         r = 1 / d
         return (r, r * r, lambda phi: phi) if q == 1 else (r * r, r * r * r, jnp.sqrt)
@@ -70,10 +70,14 @@ def _solve_static(u: Array, q: int) -> Array:
     return powers(u + _newton(u, powers))[0]
 
 
-@_solve_static.defjvp
-def _solve_static_jvp(q, primals, tangents):
-    x = _solve_static(*primals, q)
-    return x, _tangent(x, jnp.asarray(q, x.dtype), *tangents, jnp.zeros((), x.dtype))
+_solve_reciprocal = jax.custom_jvp(_reciprocal, nondiff_argnums=(1,))
+
+
+@_solve_reciprocal.defjvp
+def _solve_reciprocal_jvp(q, primals, tangents):
+    (u,), (du,) = primals, tangents
+    x = _solve_reciprocal(u, q)
+    return x, _tangent(x, jnp.asarray(q, x.dtype), du, jnp.zeros((), x.dtype))
 
 
 @jax.custom_jvp
@@ -92,7 +96,7 @@ def _solve_jvp(primals, tangents):
 
 
 def _tangent(x: Array, q: Array, du: Array, dq: Array) -> Array:
-    """dx from x = d^-q, d = u + y: dy is what keeps the sum of x at 1."""
+    """Dx from x = d^-q, d = u + y: dy is what keeps the sum of x at 1."""
     slope = -q * x ** (1 + 1 / q)  # dx / dd
     by_q = jnp.where(x > 0, x * jnp.log(jnp.where(x > 0, x, 1)) / q, 0) * dq  # -x log(d) dq
     dy = -(jnp.sum(slope * du) + jnp.sum(by_q)) / jnp.sum(slope)

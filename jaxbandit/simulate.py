@@ -199,7 +199,7 @@ class _Study:
         failed = cell.pop("failed")
         traced = {name: cell.pop(name) for name in list(cell) if name.startswith("trace_")}
         means = {name: np.asarray(values.mean(axis=0)) for name, values in cell.items()}
-        stats = {name: values.values for name, values in results.summarise(regret).items()}
+        stats = {str(name): values.values for name, values in results.summarise(regret).items()}
         return {**stats, **means, **traced, "failed": np.asarray((failed > 0).sum())}
 
     def _check_measure(self, name: str) -> None:
@@ -225,9 +225,11 @@ def _listed(given: Any, name: str, protocol: tuple[str, ...]) -> list[Any]:
     for entry in entries:
         for point in entry.points if isinstance(entry, Grid) else [entry]:
             missing = [method for method in protocol if not hasattr(point, method)]
-            if missing or isinstance(point, type):
-                remedy = f"make one: jb.{point.__name__}(...)" if isinstance(point, type) else "see jb.POLICIES and jb.ENVIRONMENTS"
-                raise ValueError(f"{name} must have {', '.join(protocol)}; {point!r} lacks {', '.join(missing) or 'its fields'}; {remedy}")
+            if isinstance(point, type):
+                raise ValueError(f"{name} is the class {point.__name__}; make one: jb.{point.__name__}(...)")
+            if missing:
+                lacks = f"{point!r} lacks {', '.join(missing)}"
+                raise ValueError(f"{name} must have {', '.join(protocol)}; {lacks}; see `jaxbandit list`")
             validate(point)
     return entries
 

@@ -68,7 +68,9 @@ def read(path: str | pathlib.Path) -> Study:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ValueError(f"{path} does not exist; give the path of a study file such as experiments/quickstart.toml") from None
+        raise ValueError(
+            f"{path} does not exist; give the path of a study file such as experiments/quickstart.toml"
+        ) from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from None
     return parse(content, str(path))
@@ -108,9 +110,7 @@ def build(entry: dict[str, Any], registry: dict[str, type], section: str, defaul
         if key not in fields:
             raise ValueError(f"{name} has no field {key!r}; {suggest(key, list(fields))}")
     values = {key: _nested(value, registry, section) for key, value in values.items()}
-    missing = [
-        key for key, spec in fields.items() if spec.default is dataclasses.MISSING and key not in values
-    ]
+    missing = [key for key, spec in fields.items() if spec.default is dataclasses.MISSING and key not in values]
     if missing:
         raise ValueError(f"{name} needs {', '.join(missing)}; add it to its [[{section}]] entry")
     return grid(cls, **values)

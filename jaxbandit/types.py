@@ -14,6 +14,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 Array = jax.Array
 
@@ -45,7 +46,7 @@ def field(
       alias: The public name, where the attribute's own is taken by a method.
       static: Decides a shape or a branch: compiled in, not traced.
       vector: One value per arm, ``[K]``; a plain list is then one value, not a sweep.
-      derived: Set by ``__post_init__`` from the others; not an argument, not shown.
+      derived: (With a default.) Set by ``__post_init__`` from the others; not an argument, not shown.
       choices: The admissible values; makes the field static.
       hint: What to do about a bad value; ends the error message.
       **bounds: ``gt``, ``ge``, ``lt``, ``le``, each checked on the host.
@@ -63,7 +64,7 @@ def field(
         "bounds": bounds,
     }
     if derived:
-        return dataclasses.field(default=None, init=False, metadata=metadata)
+        return dataclasses.field(default=default, init=False, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -82,9 +83,9 @@ def pytree(cls: type[T]) -> type[T]:
             check_more(self)
 
     cls.__post_init__ = __post_init__  # pyright: ignore[reportAttributeAccessIssue]
-    cls.__repr__ = _repr
+    cls.__repr__ = _repr  # pyright: ignore[reportAttributeAccessIssue]
     cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
-    specs = dataclasses.fields(cls)
+    specs = dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
     _accept_aliases(cls, {public_name(spec): spec.name for spec in specs if spec.metadata.get("alias")})
 
     traced = [spec.name for spec in specs if not is_static(spec)]
@@ -118,7 +119,7 @@ def validate(obj: Any) -> None:
         choices = spec.metadata.get("choices")
         if choices is not None and value not in choices:
             raise ValueError(f"{where} must be one of {', '.join(map(repr, choices))}, got {value!r}{hint}")
-        if is_static(spec) or value is None or dataclasses.is_dataclass(value) or isinstance(value, jax.core.Tracer):
+        if is_static(spec) or value is None or dataclasses.is_dataclass(value) or isinstance(value, Tracer):
             continue
         if not isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic | jax.Array):
             raise ValueError(f"{where} must be a number or a list of numbers, got {_short(value)}{hint}")

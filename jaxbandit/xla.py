@@ -9,6 +9,7 @@ import os
 import pathlib
 import platform
 import warnings
+from typing import Any
 
 import jax
 from jax._src import xla_bridge
@@ -27,12 +28,17 @@ def configure() -> None:
         _late = xla_bridge.backends_are_initialized()
         if not _late:
             os.environ["XLA_FLAGS"] = with_option(os.environ.get("XLA_FLAGS", ""))
-            if jax.config.jax_num_cpu_devices < 0 and "host_platform_device_count" not in os.environ["XLA_FLAGS"]:
+            if setting("jax_num_cpu_devices") < 0 and "host_platform_device_count" not in os.environ["XLA_FLAGS"]:
                 jax.config.update("jax_num_cpu_devices", usable_cores())
     cache = os.environ.get("JAXBANDIT_CACHE", "on")
-    if cache.lower() != "off" and jax.config.jax_compilation_cache_dir is None:
+    if cache.lower() != "off" and setting("jax_compilation_cache_dir") is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_directory(cache)))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def setting(name: str) -> Any:
+    """A setting of ``jax.config`` by name."""
+    return getattr(jax.config, name)
 
 
 def flags() -> str:

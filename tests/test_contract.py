@@ -83,9 +83,7 @@ def test_plays_on_the_simplex(name, num_arms):
 def test_state_is_scannable(name):
     policy = make(name)
     state = policy.init(3)
-    shapes = jax.eval_shape(
-        policy.update, state, jnp.int32(1), jnp.full(3, 1 / 3), jnp.int32(0), jnp.float32(1)
-    )
+    shapes = jax.eval_shape(policy.update, state, jnp.int32(1), jnp.full(3, 1 / 3), jnp.int32(0), jnp.float32(1))
     assert jax.tree.structure(shapes) == jax.tree.structure(state)
     for before, after in zip(jax.tree.leaves(state), jax.tree.leaves(shapes), strict=True):
         assert (before.shape, before.dtype) == (after.shape, after.dtype)
@@ -167,7 +165,7 @@ def test_hyperparameters_are_data(name):
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_survives_hostile_losses(name, kind):
     world = Given(sequence=HOSTILE[kind].astype(np.float32), offset=[0.0, 0.0, 0.0])
-    x, arm, states = jax.jit(lambda: trajectory(make(name), world))()
+    _, arm, states = jax.jit(lambda: trajectory(make(name), world))()
     leaves = [leaf for leaf in jax.tree.leaves(states.policy) if leaf.dtype.kind == "f"]
     finite = all(np.isfinite(leaf[-1]).all() for leaf in leaves)
     assert finite or int(states.failed[-1]) > 0

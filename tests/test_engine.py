@@ -40,12 +40,16 @@ def assert_same_bits(ds, other):
     [{"block": 1}, {"block": 13}, {"block": 1024}, {"devices": 1}, {"chunk": 1}, {"chunk": 7}],
     ids=lambda options: "-".join(f"{key}{value}" for key, value in options.items()),
 )
-@pytest.mark.parametrize("num_arms", [2, pytest.param(10, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "num_arms", [2, pytest.param(10, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)]
+)
 def test_bits_do_not_depend_on_how_it_is_run(num_arms, options):
     assert_same_bits(run(num_arms), run(num_arms, engine=jb.Engine(**options)))
 
 
-@pytest.mark.parametrize("num_arms", [2, pytest.param(10, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "num_arms", [2, pytest.param(10, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)]
+)
 def test_bits_do_not_depend_on_company(num_arms):
     alone = run(num_arms)
     sweep = jb.grid(jb.UniINF, horizon=HORIZON, initial_scale=[1.0, 4.0])
@@ -252,7 +256,9 @@ def test_accumulators_do_not_stall():
 def test_float32_is_good_enough(environment):
     """Mean regret in float32 and float64 within 4 standard errors, on unpaired seeds."""
     means = [0.5] + [1.0] * 9
-    law = jb.Pareto(means=means, tail_index=1.3) if environment == "pareto" else jb.StudentT(means=means, tail_index=1.5)
+    law = (
+        jb.Pareto(means=means, tail_index=1.3) if environment == "pareto" else jb.StudentT(means=means, tail_index=1.5)
+    )
     finals = [
         jb.simulate(
             jb.UniINF(horizon=200_000), law, horizon=200_000, num_seeds=512, record=[200_000], dtype=dtype, seed=seed
@@ -287,9 +293,9 @@ def test_xla_settings_keep_what_the_user_set():
 
     assert xla.with_option("") == f"--xla_backend_extra_options={xla.OPTION}=true"
     assert xla.with_option("--xla_foo=1").startswith("--xla_foo=1 ")
-    assert xla.with_option("--xla_backend_extra_options=bar=2") == f"--xla_backend_extra_options=bar=2,{xla.OPTION}=true"
+    assert (
+        xla.with_option("--xla_backend_extra_options=bar=2") == f"--xla_backend_extra_options=bar=2,{xla.OPTION}=true"
+    )
     mine = f"--xla_backend_extra_options={xla.OPTION}=false"
     assert xla.with_option(mine) == mine
     assert xla.cache_directory("here") == pathlib.Path("here")
-
-

@@ -40,7 +40,7 @@ class _Law:
         return jnp.asarray(self.arm_means)
 
     def _check_order(self, alpha: float) -> None:
-        if not 0 < alpha:
+        if not alpha > 0:
             raise ValueError(f"moment(alpha) needs alpha > 0, got {alpha}")
         limit = float(np.min(self.tail_index))
         if alpha >= limit:
@@ -142,7 +142,7 @@ class Gaussian(_Law):
 
     Example:
       >>> import jaxbandit as jb
-      >>> jb.Gaussian(means=[0.0, 0.5], scale=1.0).moment(2.0)
+      >>> round(jb.Gaussian(means=[0.0, 0.5], scale=1.0).moment(2.0), 6)
       1.5
     """
 

@@ -37,7 +37,7 @@ class Switching:
     law: Any = field()
     growth: float = field(default=1.6, ge=1.01, hint="or give lengths=[...]")
     lengths: Any = field(default=None, vector=True, ge=1, hint="a phase lasts at least one round")
-    ends: Array = field(derived=True)
+    ends: Array = field(derived=True, default=None)
 
     def __post_init__(self):
         if not hasattr(self.law, "loss"):

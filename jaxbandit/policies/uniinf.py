@@ -76,9 +76,7 @@ class UniINF:
         """Line 1 of Algorithm 1."""
         scale = jnp.asarray(self.initial_scale, jnp.result_type(float))
         zeros = jnp.zeros(num_arms)
-        return UniINFState(
-            cumulative_loss=zeros, scale=scale, cumulative_lost=zeros, scale_lost=jnp.zeros_like(scale)
-        )
+        return UniINFState(cumulative_loss=zeros, scale=scale, cumulative_lost=zeros, scale_lost=jnp.zeros_like(scale))
 
     def probabilities(self, state: UniINFState, t: Array, key) -> Array:
         """Eq. (2)."""
@@ -106,9 +104,7 @@ class UniINF:
 
         # Eq. (2) is invariant to adding a constant to L; the shift keeps L small.
         shifted, shift_lost = _add(L, -jnp.min(L))
-        return UniINFState(
-            cumulative_loss=shifted, scale=S, cumulative_lost=L_lost + shift_lost, scale_lost=S_lost
-        )
+        return UniINFState(cumulative_loss=shifted, scale=S, cumulative_lost=L_lost + shift_lost, scale_lost=S_lost)
 
     def measure(self, state, t, x, arm, loss, after) -> dict[str, Array]:
         """The terms of the regret decomposition, Eq. (10) of the paper, round by round."""

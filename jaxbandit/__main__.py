@@ -1,0 +1,5 @@
+"""``python -m jaxbandit`` is the command line."""
+
+from jaxbandit.cli import main
+
+main()

@@ -1,0 +1,152 @@
+"""Primitives on unrolled values: NumPy arrays of the game's shape whose entries are vectors [lanes].
+
+Moving data is NumPy's work at tracing time and emits nothing; reductions become chains of vector
+operations. A rule returns None where it does not apply, and ``lanes`` falls back on ``vmap``.
+"""
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.types import Array
+
+
+def object_array(shape: Sequence[int], vectors: Iterable) -> np.ndarray:
+    """An array of the given shape with these entries, in order."""
+    out = np.empty(tuple(shape), dtype=object)
+    for index, vector in zip(np.ndindex(*shape), vectors, strict=True):
+        out[index] = vector
+    return out
+
+
+def map_entries(fn: Callable, *operands: np.ndarray) -> np.ndarray:
+    """Applies ``fn`` entry by entry; a scalar operand meets every entry."""
+    shape = np.broadcast_shapes(*(operand.shape for operand in operands))
+    operands = tuple(np.broadcast_to(operand, shape) for operand in operands)
+    return object_array(shape, (fn(*(operand[index] for operand in operands)) for index in np.ndindex(*shape)))
+
+
+def _moved(move: Callable) -> Callable:
+    """Data movement with static indices: NumPy moves the entries, no code is emitted."""
+    return lambda eqn, *operands: move(eqn.params, *operands)
+
+
+def _broadcast(params: dict, operand: np.ndarray) -> np.ndarray:
+    shape = [1] * len(params["shape"])
+    for axis, size in zip(params["broadcast_dimensions"], operand.shape, strict=True):
+        shape[axis] = size
+    return np.broadcast_to(operand.reshape(shape), params["shape"])
+
+
+def _slice(params: dict, operand: np.ndarray) -> np.ndarray:
+    strides = params["strides"] or (1,) * operand.ndim
+    return operand[tuple(map(slice, params["start_indices"], params["limit_indices"], strides))]
+
+
+def _scalar(vector: Array) -> np.ndarray:
+    return object_array((), [vector])
+
+
+def _reduced(combine: Callable) -> Callable:
+    def rule(eqn, operand: np.ndarray) -> np.ndarray:
+        axes = tuple(eqn.params["axes"])
+        kept = tuple(axis for axis in range(operand.ndim) if axis not in axes)
+        rows = operand.transpose(*kept, *axes).reshape(*(operand.shape[axis] for axis in kept), -1)
+        shape = rows.shape[:-1]
+        return object_array(shape, (functools.reduce(combine, rows[index]) for index in np.ndindex(*shape)))
+
+    return rule
+
+
+def _arg(better: Callable) -> Callable:
+    def rule(eqn, operand: np.ndarray) -> np.ndarray | None:
+        if operand.ndim != 1:
+            return None
+        dtype = eqn.params["index_dtype"]
+        best, where = operand[0], jnp.zeros_like(operand[0], dtype)
+        for position, entry in enumerate(operand[1:], start=1):
+            improves = better(entry, best)  # strict: ties go to the lowest index
+            best = jnp.where(improves, entry, best)
+            where = jnp.where(improves, jnp.asarray(position, dtype), where)
+        return _scalar(where)
+
+    return rule
+
+
+def _accumulated(combine: Callable) -> Callable:
+    def rule(eqn, operand: np.ndarray) -> np.ndarray | None:
+        if operand.ndim != 1:
+            return None
+        out = operand.copy()
+        order = range(operand.size)[:: -1 if eqn.params["reverse"] else 1]
+        for before, position in itertools.pairwise(order):
+            out[position] = combine(out[before], operand[position])
+        return out
+
+    return rule
+
+
+def _dynamic_slice(eqn, operand: np.ndarray, *starts: np.ndarray) -> np.ndarray | None:
+    if operand.ndim != 1 or eqn.params["slice_sizes"] != (1,):
+        return None
+    index = jnp.clip(starts[0][()], 0, operand.size - 1)
+    picked = operand[0]
+    for position, entry in enumerate(operand[1:], start=1):
+        picked = jnp.where(index == position, entry, picked)
+    return _scalar(picked).reshape(1)
+
+
+def _scattered(combine: Callable) -> Callable:
+    def rule(eqn, operand: np.ndarray, index: np.ndarray, update: np.ndarray) -> np.ndarray | None:
+        if operand.ndim != 1 or index.shape != (1,) or update.shape != ():
+            return None
+        out = operand.copy()
+        for position, entry in enumerate(operand):
+            out[position] = jnp.where(index[0] == position, combine(entry, update[()]), entry)
+        return out
+
+    return rule
+
+
+# fmt: off
+ELEMENTWISE = frozenset((
+    "abs", "acos", "acosh", "add", "add_any", "and", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e",
+    "bessel_i1e", "bitcast_convert_type", "cbrt", "ceil", "clamp", "clz", "convert_element_type", "copy",
+    "copy_p", "cos", "cosh", "digamma", "div", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor",
+    "ge", "gt", "igamma", "igammac", "integer_pow", "is_finite", "le", "lgamma", "log", "log1p", "logistic",
+    "lt", "max", "min", "mul", "ne", "neg", "nextafter", "not", "or", "population_count", "pow",
+    "reduce_precision", "regularized_incomplete_beta", "rem", "round", "rsqrt", "select_n", "shift_left",
+    "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "stop_gradient",
+    "sub", "tan", "tanh", "xor",
+))
+# fmt: on
+
+RULES: dict[str, Callable] = {
+    "broadcast_in_dim": _moved(_broadcast),
+    "concatenate": _moved(lambda params, *parts: np.concatenate(parts, params["dimension"])),
+    "reshape": _moved(lambda params, operand: operand.reshape(params["new_sizes"])),
+    "rev": _moved(lambda params, operand: np.flip(operand, params["dimensions"])),
+    "slice": _moved(_slice),
+    "squeeze": _moved(lambda params, operand: operand.squeeze(params["dimensions"])),
+    "stack": _moved(lambda params, *parts: np.stack(parts, params["axis"])),
+    "transpose": _moved(lambda params, operand: operand.transpose(params["permutation"])),
+    "reduce_sum": _reduced(operator.add),
+    "reduce_prod": _reduced(operator.mul),
+    "reduce_max": _reduced(jnp.maximum),
+    "reduce_min": _reduced(jnp.minimum),
+    "reduce_and": _reduced(operator.and_),
+    "reduce_or": _reduced(operator.or_),
+    "argmax": _arg(operator.gt),
+    "argmin": _arg(operator.lt),
+    "cumsum": _accumulated(operator.add),
+    "cumprod": _accumulated(operator.mul),
+    "cummax": _accumulated(jnp.maximum),
+    "cummin": _accumulated(jnp.minimum),
+    "dynamic_slice": _dynamic_slice,
+    "scatter": _scattered(lambda _, update: update),
+    "scatter-add": _scattered(operator.add),
+}

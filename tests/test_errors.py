@@ -1,0 +1,119 @@
+"""Bad input is refused at once, with the field, the value and the remedy."""
+
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import study
+
+POLICY, WORLD = jb.UniINF(horizon=10), jb.Bernoulli(means=[0.2, 0.5])
+
+CALLS = {
+    "horizon too short": ({"horizon": 1}, r"horizon must be a whole number >= 2, got 1"),
+    "horizon not whole": ({"horizon": 10.5}, r"horizon must be a whole number.*10.5"),
+    "no seeds": ({"num_seeds": 0}, r"num_seeds must be a whole number >= 1, got 0"),
+    "negative seed": ({"seed": -1}, r"seed must be a whole number >= 0, got -1"),
+    "record unsorted": ({"record": [5, 3]}, r"record must be strictly increasing.*\[5, 3\].*sort it"),
+    "record repeated": ({"record": [3, 3]}, r"record must be strictly increasing"),
+    "record past the horizon": ({"record": [5, 11]}, r"between 1 and the horizon 10, got 5 to 11.*raise horizon"),
+    "record before round 1": ({"record": [0, 5]}, r"between 1 and the horizon"),
+    "record empty": ({"record": []}, r"record must be a number of rounds or a list"),
+    "dtype unknown": ({"dtype": "float16"}, r"dtype must be one of 'float32', 'float64', got 'float16'"),
+    "keep unknown": ({"keep": "all"}, r"keep must be one of 'seeds', 'summary'"),
+    "measure unknown": ({"measures": ("scael",)}, r"UniINF has no measure 'scael'; did you mean 'scale'"),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_simulate(case):
+    options, message = CALLS[case]
+    with pytest.raises(ValueError, match=message):
+        jb.simulate(POLICY, WORLD, **{"horizon": 10, "num_seeds": 2} | options)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: jb.UniINF(horizon=1), r"UniINF.horizon must be > 1, got 1; pass the number of rounds you run"),
+        (lambda: jb.UniINF(horizon=10, initial_scale=0), r"UniINF.initial_scale must be > 0, got 0"),
+        (lambda: jb.UniINF(horizon=float("nan")), r"UniINF.horizon must not be NaN"),
+        (lambda: jb.UniINF(horizon="many"), r"UniINF.horizon must be a number.*'many'"),
+        (lambda: jb.Pareto(means=[], tail_index=1.5), r"Pareto.means needs one value per arm"),
+        (lambda: jb.Pareto(means=0.5, tail_index=1.5), r"Pareto.means needs one value per arm"),
+        (lambda: jb.Pareto(means=[0.5, float("nan")], tail_index=1.5), r"Pareto.means must not be NaN"),
+        (lambda: jb.Pareto(means=[0.5], tail_index=1.0), r"Pareto.tail_index must be > 1, got 1.*mean does not exist"),
+        (lambda: jb.Pareto(means=[[0.5], [0.5, 1]], tail_index=2), r"Pareto.means must be numbers of one shape"),
+        (lambda: jb.grid(jb.UniINF, horizn=10), r"UniINF has no field 'horizn'; did you mean 'horizon'"),
+        (lambda: jb.grid(jb.UniINF, horizon=[]), r"UniINF.horizon is swept over no value"),
+        (lambda: jb.Engine(block=0), r"Engine.block must be a whole number >= 1, got 0"),
+        (lambda: jb.Engine(devices=99).mesh(), r"Engine.devices is 99, but JAX sees"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_objects(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_class_is_not_a_policy():
+    with pytest.raises(ValueError, match=r"make one: jb.UniINF\(...\)"):
+        jb.simulate(jb.UniINF, WORLD, horizon=10, num_seeds=2)
+    with pytest.raises(ValueError, match="environment must have num_arms, means, loss"):
+        jb.simulate(POLICY, POLICY, horizon=10, num_seeds=2)
+    with pytest.raises(ValueError, match="policy is an empty list"):
+        jb.simulate([], WORLD, horizon=10, num_seeds=2)
+
+
+def test_moments_that_do_not_exist():
+    with pytest.raises(ValueError, match=r"no moment of order 2; ask for alpha < 1.6"):
+        jb.Pareto(means=[1.0], tail_index=1.6).moment(2.0)
+
+
+TOML = {
+    "title": "t",
+    "horizon": 10,
+    "num_seeds": 2,
+    "policies": [{"name": "uniinf"}],
+    "environments": [{"name": "bernoulli", "means": [0.2, 0.5]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"horzon": 10}, "unknown key 'horzon'; did you mean 'horizon'"),
+        ({"horizon": "long"}, "horizon: .*integer"),
+        ({"policies": []}, r"\[\[policies\]\] is empty"),
+        ({"policies": [{"name": "uninf"}]}, "unknown name 'uninf' in .*did you mean 'uniinf'"),
+        (
+            {"policies": [{"name": "uniinf", "initial_scal": 1}]},
+            "no field 'initial_scal'; did you mean 'initial_scale'",
+        ),
+        ({"policies": [{"initial_scale": 1.0}]}, "has no name"),
+        ({"environments": [{"name": "pareto", "means": [1.0]}]}, "pareto needs tail_index"),
+        ({"environments": [{"name": "no.such:Thing"}]}, "cannot load 'no.such:Thing'"),
+        ({"dtype": "float16"}, "dtype: .*float32"),
+    ],
+)
+def test_study_files(change, message):
+    with pytest.raises(ValueError, match=message):
+        study.parse(TOML | change)
+
+
+def test_study_files_that_are_none(tmp_path):
+    with pytest.raises(ValueError, match=r"none.toml does not exist"):
+        study.read(tmp_path / "none.toml")
+    bad = tmp_path / "bad.toml"
+    bad.write_text("title = ")
+    with pytest.raises(ValueError, match="not valid TOML"):
+        study.read(bad)
+
+
+def test_good_input_is_canonical():
+    """2, 2.0 and float32(2) are one value."""
+    runs = [
+        jb.simulate(jb.UniINF(horizon=h, initial_scale=s), WORLD, horizon=10, num_seeds=2).regret
+        for h, s in ((10, 4), (10.0, 4.0), (np.float32(10), np.int64(4)))
+    ]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    np.testing.assert_array_equal(runs[0], runs[2])

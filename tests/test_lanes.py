@@ -1,0 +1,487 @@
+"""The lane transform does what ``vmap`` over a trailing axis does, for every primitive it treats itself."""
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.special as special
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax import lax
+
+import jaxbandit as jb
+from jaxbandit import arms, lanes, random, simplex
+
+LANES = 4
+SMALL, LARGE = 3, 40
+assert SMALL <= lanes.UNROLL < LARGE
+
+DOMAINS = {
+    "real": lambda rng, shape: rng.uniform(-3, 3, shape).astype(np.float32),
+    "positive": lambda rng, shape: rng.uniform(0.2, 3, shape).astype(np.float32),
+    "unit": lambda rng, shape: rng.uniform(0.05, 0.95, shape).astype(np.float32),
+    "ties": lambda rng, shape: rng.integers(0, 3, shape).astype(np.float32),
+    "special": lambda rng, shape: rng.choice(np.array([np.inf, -np.inf, np.nan, 0, -0.0, 1.5], np.float32), shape),
+    "int": lambda rng, shape: rng.integers(-9, 9, shape, dtype=np.int32),
+    "small": lambda rng, shape: rng.integers(0, 3, shape, dtype=np.int32),
+    "divisor": lambda rng, shape: rng.integers(1, 5, shape, dtype=np.int32),
+    "uint": lambda rng, shape: rng.integers(0, 2**32, shape, dtype=np.uint32),
+    "shift": lambda rng, shape: rng.integers(0, 32, shape, dtype=np.uint32),
+    "bool": lambda rng, shape: rng.integers(0, 2, shape).astype(bool),
+}
+
+
+def sample(spec, size, seed=0):
+    """An array with lanes last; ``real`` is a scalar of the game, ``real[K]`` an array over arms."""
+    name, _, dims = spec.partition("[")
+    shape = tuple(size if dim == "K" else int(dim) for dim in dims.rstrip("]").split(",") if dim)
+    rng = np.random.default_rng([seed, *map(ord, spec)])
+    return jnp.asarray(DOMAINS[name](rng, (*shape, LANES)))
+
+
+def samples(specs, size):
+    return [sample(spec, size, seed) for seed, spec in enumerate(specs)]
+
+
+def assert_same(fn, *operands):
+    """``over_lanes(fn)`` equals ``vmap``; operands are arrays with lanes last, or shared values."""
+    shared = [isinstance(operand, lanes.Shared) for operand in operands]
+    values = [operand if common else lanes.enter(operand) for operand, common in zip(operands, shared, strict=True)]
+    arrays = [operand.array if common else operand for operand, common in zip(operands, shared, strict=True)]
+    axes = [None if common else -1 for common in shared]
+
+    got = lanes.over_lanes(fn, LANES)(*values)
+    expected = jax.vmap(fn, in_axes=axes, out_axes=-1, axis_size=LANES)(*arrays)
+    assert jax.tree.structure(got, is_leaf=lanes.is_value) == jax.tree.structure(expected)
+    for value, array in zip(jax.tree.leaves(got, is_leaf=lanes.is_value), jax.tree.leaves(expected), strict=True):
+        unrolled = 0 < array.size // LANES <= lanes.UNROLL
+        assert isinstance(value, lanes.Unrolled if unrolled else lanes.Stacked)
+        assert_equal(lanes.leave(value), array)
+
+
+def assert_equal(got, expected):
+    assert got.shape == expected.shape
+    assert got.dtype == expected.dtype
+    if jnp.issubdtype(expected.dtype, jnp.floating):
+        np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
+    else:
+        np.testing.assert_array_equal(got, expected)
+
+
+def primitives(fn, specs, size=SMALL):
+    """The names of the primitives of ``fn`` written out, inside calls too."""
+    names = set()
+
+    def walk(jaxpr):
+        for eqn in jaxpr.eqns:
+            names.add(eqn.primitive.name)
+            for param in eqn.params.values():
+                if hasattr(param, "jaxpr"):
+                    walk(param.jaxpr)
+
+    walk(jax.make_jaxpr(fn)(*(array[..., 0] for array in samples(specs, size))).jaxpr)
+    return names
+
+
+ELEMENTWISE = {
+    "abs": (jnp.abs, "real[K]"),
+    "acos": (lax.acos, "unit[K]"),
+    "acosh": (lambda x: lax.acosh(1 + x), "positive[K]"),
+    "add": (jnp.add, "real[K]", "real[K]"),
+    "add_any": (jax.grad(lambda x: jnp.sum(x * x + jnp.sin(x))), "real[K]"),
+    "and": (jnp.bitwise_and, "uint[K]", "uint[K]"),
+    "asin": (lax.asin, "unit[K]"),
+    "asinh": (lax.asinh, "real[K]"),
+    "atan": (lax.atan, "real[K]"),
+    "atan2": (jnp.arctan2, "real[K]", "real[K]"),
+    "atanh": (lax.atanh, "unit[K]"),
+    "bessel_i0e": (special.i0e, "real[K]"),
+    "bessel_i1e": (special.i1e, "real[K]"),
+    "bitcast_convert_type": (lambda x: lax.bitcast_convert_type(x, jnp.uint32), "real[K]"),
+    "cbrt": (jnp.cbrt, "real[K]"),
+    "ceil": (jnp.ceil, "real[K]"),
+    "clamp": (lambda x: lax.clamp(jnp.float32(-1), x, jnp.float32(2)), "real[K]"),
+    "clz": (lax.clz, "uint[K]"),
+    "convert_element_type": (lambda x: x.astype(jnp.int32), "real[K]"),
+    "copy": (jnp.copy, "real[K]"),
+    "cos": (jnp.cos, "real[K]"),
+    "cosh": (jnp.cosh, "real[K]"),
+    "digamma": (special.digamma, "positive[K]"),
+    "div": (jnp.divide, "real[K]", "positive[K]"),
+    "eq": (jnp.equal, "ties[K]", "ties[K]"),
+    "erf": (special.erf, "real[K]"),
+    "erf_inv": (special.erfinv, "unit[K]"),
+    "erfc": (special.erfc, "real[K]"),
+    "exp": (jnp.exp, "real[K]"),
+    "exp2": (jnp.exp2, "real[K]"),
+    "expm1": (jnp.expm1, "real[K]"),
+    "floor": (jnp.floor, "real[K]"),
+    "ge": (jnp.greater_equal, "ties[K]", "ties[K]"),
+    "gt": (jnp.greater, "small[K]", "small[K]"),
+    "igamma": (special.gammainc, "positive[K]", "positive[K]"),
+    "igammac": (special.gammaincc, "positive[K]", "positive[K]"),
+    "integer_pow": (lambda x: x**-3, "positive[K]"),
+    "is_finite": (jnp.isfinite, "special[K]"),
+    "le": (jnp.less_equal, "uint[K]", "uint[K]"),
+    "lgamma": (special.gammaln, "positive[K]"),
+    "log": (jnp.log, "positive[K]"),
+    "log1p": (jnp.log1p, "positive[K]"),
+    "logistic": (jax.nn.sigmoid, "real[K]"),
+    "lt": (jnp.less, "special[K]", "special[K]"),
+    "max": (jnp.maximum, "special[K]", "real[K]"),
+    "min": (jnp.minimum, "int[K]", "int[K]"),
+    "mul": (jnp.multiply, "uint[K]", "uint[K]"),
+    "ne": (jnp.not_equal, "bool[K]", "bool[K]"),
+    "neg": (jnp.negative, "int[K]"),
+    "nextafter": (jnp.nextafter, "real[K]", "real[K]"),
+    "not": (jnp.logical_not, "bool[K]"),
+    "or": (jnp.logical_or, "bool[K]", "bool[K]"),
+    "population_count": (lax.population_count, "uint[K]"),
+    "pow": (jnp.power, "positive[K]", "real[K]"),
+    "reduce_precision": (lambda x: lax.reduce_precision(x, 8, 7), "real[K]"),
+    "regularized_incomplete_beta": (special.betainc, "positive[K]", "positive[K]", "unit[K]"),
+    "rem": (lax.rem, "int[K]", "divisor[K]"),
+    "round": (jnp.round, "real[K]"),
+    "rsqrt": (lax.rsqrt, "positive[K]"),
+    "select_n": (lambda n, x, y, z: lax.select_n(n, x, y, z), "small[K]", "real[K]", "real[K]", "real[K]"),
+    "shift_left": (jnp.left_shift, "uint[K]", "shift[K]"),
+    "shift_right_arithmetic": (lambda n: n >> 2, "int[K]"),
+    "shift_right_logical": (lax.shift_right_logical, "uint[K]", "shift[K]"),
+    "sign": (jnp.sign, "special[K]"),
+    "sin": (jnp.sin, "real[K]"),
+    "sinh": (jnp.sinh, "real[K]"),
+    "sqrt": (jnp.sqrt, "positive[K]"),
+    "square": (jnp.square, "real[K]"),
+    "stop_gradient": (lax.stop_gradient, "real[K]"),
+    "sub": (jnp.subtract, "int[K]", "int[K]"),
+    "tan": (jnp.tan, "real[K]"),
+    "tanh": (jnp.tanh, "real[K]"),
+    "xor": (jnp.bitwise_xor, "int[K]", "int[K]"),
+}
+
+
+@jax.custom_jvp
+def cautious_log(x):
+    return jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1)), -1)
+
+
+cautious_log.defjvps(lambda dx, _, x: dx / x)
+
+
+@jax.custom_vjp
+def doubled(x):
+    return 2 * x
+
+
+doubled.defvjp(lambda x: (2 * x, None), lambda _, g: (2 * g,))
+
+
+def newton(x, y):
+    return lax.while_loop(lambda v: jnp.abs(v * v - y) > 1e-3 * y, lambda v: 0.5 * (v + y / v), jnp.sum(x))
+
+
+# Functions of one game: name -> (function, operands). Those that start with "rule" must not need vmap when K is small.
+FUNCTIONS = {
+    "rule: scalar meets array": (lambda x, c: (x * c, c - x, jnp.where(c > 0, x, -x)), "real[K]", "real"),
+    "rule: literal": (lambda x: 2 * x + 1, "real[K]"),
+    "rule: where": (lambda b, x: jnp.where(b, x, 0), "bool[K]", "real[K]"),
+    "rule: clip": (lambda x, c: jnp.clip(x, -1, c), "real[K]", "positive"),
+    "rule: broadcast_in_dim": (lambda c: jnp.full(3, c), "int"),
+    "rule: outer": (lambda x, y: x[:, None] * y[None, :], "real[3]", "real[5]"),
+    "rule: concatenate": (lambda x, y: jnp.concatenate([x, y, x]), "real[K]", "real[2]"),
+    "rule: concatenate columns": (lambda x: jnp.concatenate([x, x[:, :1]], axis=1), "real[3,2]"),
+    "rule: reshape": (lambda x: x.reshape(2, 3).reshape(3, 2).ravel(), "real[6]"),
+    "rule: rev": (lambda x: x[::-1], "int[K]"),
+    "rule: rev of a table": (lambda x: jnp.flip(x, 1), "int[3,4]"),
+    "rule: slice": (lambda x: (x[1:], x[:-1], x[::2]), "real[K]"),
+    "rule: slice of a table": (lambda x: x[1:, ::2], "real[3,5]"),
+    "rule: squeeze": (lambda x: (x[0], x[-1], x[:, None].squeeze(1)), "real[K]"),
+    "rule: stack": (lambda x, y: (jnp.stack([x, y]), jnp.stack([x, y], axis=1)), "real[3]", "real[3]"),
+    "rule: transpose": (lambda x: (x.T, jnp.swapaxes(x, 0, 1)), "real[2,3]"),
+    "rule: transpose of a cube": (lambda x: jnp.transpose(x, (2, 0, 1)), "real[2,3,4]"),
+    "rule: reduce_sum": (lambda x, n, b: (jnp.sum(x), jnp.sum(n), jnp.sum(b)), "real[K]", "int[K]", "bool[K]"),
+    "rule: reduce_prod": (lambda x, n: (jnp.prod(x), jnp.prod(n)), "unit[K]", "uint[K]"),
+    "rule: reduce_max": (lambda x, n, b: (jnp.max(x), jnp.max(n), jnp.max(b)), "special[K]", "uint[K]", "bool[K]"),
+    "rule: reduce_min": (lambda x, n, b: (jnp.min(x), jnp.min(n), jnp.min(b)), "special[K]", "int[K]", "bool[K]"),
+    "rule: reduce_and": (jnp.all, "bool[K]"),
+    "rule: reduce_or": (jnp.any, "bool[K]"),
+    "rule: reduce rows": (lambda x: (x.sum(0), x.max(1), x.sum((0, 1)), x.mean(1)), "real[2,5]"),
+    "rule: reduce cube": (lambda x: (x.sum((0, 2)), x.min((1, 2)), x.prod(1)), "int[2,3,4]"),
+    "rule: argmax": (lambda x, n, b: (jnp.argmax(x), jnp.argmax(n), jnp.argmax(b)), "ties[K]", "small[K]", "bool[K]"),
+    "rule: argmin": (lambda x, n, b: (jnp.argmin(x), jnp.argmin(n), jnp.argmin(b)), "ties[K]", "small[K]", "bool[K]"),
+    "rule: cumsum": (lambda x, n, b: (jnp.cumsum(x), jnp.cumsum(n), jnp.cumsum(b)), "real[K]", "uint[K]", "bool[K]"),
+    "rule: cumprod": (lambda x, n: (jnp.cumprod(x), jnp.cumprod(n)), "unit[K]", "int[K]"),
+    "rule: cummax": (lambda x, n: (lax.cummax(x), lax.cummax(n)), "special[K]", "uint[K]"),
+    "rule: cummin": (lambda x, n: (lax.cummin(x), lax.cummin(n)), "special[K]", "int[K]"),
+    "rule: from the end": (lambda x: (lax.cumsum(x, reverse=True), lax.cummax(x, reverse=True)), "int[K]"),
+    "rule: dynamic_slice": (lambda x, arm: x[arm], "real[K]", "small"),
+    "rule: index out of range": (lambda n, arm: n[arm], "int[K]", "int"),
+    "rule: scatter": (lambda x, arm, c: x.at[arm].set(c), "real[K]", "small", "real"),
+    "rule: scatter-add": (lambda n, arm: n.at[arm].add(1), "int[K]", "small"),
+    "rule: scatter out of range": (lambda n, arm: (n.at[arm].add(7), n.at[arm].set(7)), "int[K]", "int"),
+    "rule: custom_jvp": (lambda x: (cautious_log(x), jax.nn.relu(x), jnp.logaddexp(x, -x)), "real[K]"),
+    "rule: custom_vjp": (lambda x: jnp.sum(doubled(x)), "real[K]"),
+    "rule: gradient": (jax.grad(lambda x: jnp.sum(jnp.logaddexp(x, 2 * x) * cautious_log(x))), "positive[K]"),
+    "rule: jit inside": (jax.jit(lambda x: jax.jit(jnp.cumsum)(x) + jnp.sum(x)), "real[K]"),
+    "rule: softmax": (jax.nn.softmax, "real[K]"),
+    "rule: logsumexp": (jax.nn.logsumexp, "real[K]"),
+    "rule: one_hot": (lambda arm: arms.one_hot(arm, 3), "small"),
+    "rule: one_hot of jax": (lambda arm: jax.nn.one_hot(arm, 3), "small"),
+    "rule: pick and rest": (lambda x, arm: (arms.pick(x, arm), arms.rest(x, arm)), "real[K]", "small"),
+    "rule: remainder of integers": (lambda n: (n % 3, n // 4, divmod(n, 5)), "int[K]"),
+    "rule: threefry": (lambda a, b: random.threefry2x32((a, b), (b, a)), "uint[K]", "uint[K]"),
+    "rule: tile": (lambda x: (jnp.tile(x, 2), jnp.repeat(x, 2)), "real[K]"),
+    "sort": (lambda x, n: (jnp.sort(x), jnp.sort(n), jnp.argsort(x)), "ties[K]", "uint[K]"),
+    "top_k": (lambda x: lax.top_k(x, 2), "real[K]"),
+    "median": (lambda x: (jnp.median(x), jnp.quantile(x, 0.3)), "real[K]"),
+    "dot": (lambda x, y: (jnp.dot(x, y), jnp.einsum("i,i->", x, y)), "real[K]", "real[K]"),
+    "matrix product": (lambda a, x: (a @ x, x @ a.T), "real[4,K]", "real[K]"),
+    "fori_loop": (lambda x: lax.fori_loop(0, 3, lambda i, v: v * x + i.astype(x.dtype), x), "unit[K]"),
+    "fori_loop of own length": (lambda x, n: lax.fori_loop(0, n, lambda _, v: v + x, x), "real[K]", "small"),
+    "while_loop": (newton, "positive[K]", "positive"),
+    "scan": (lambda x: lax.scan(lambda c, v: (c + v, c * v), jnp.float32(0), x), "real[K]"),
+    "cond": (lambda x, c: lax.cond(c > 0, lambda: (x, c), lambda: (-x, c * c)), "real[K]", "real"),
+    "switch": (lambda x, n: lax.switch(n, [jnp.sin, jnp.negative, lambda v: 2 * v], x), "real[K]", "small"),
+    "pad": (lambda x: jnp.pad(x, (1, 2), constant_values=3), "real[K]"),
+    "roll": (lambda x, n: (jnp.roll(x, 1), jnp.roll(x, n)), "real[K]", "small"),
+    "searchsorted": (lambda x, y: jnp.searchsorted(jnp.sort(x), y), "real[K]", "real[K]"),
+    "gather": (lambda x, n: (x[n], jnp.take(x, n)), "real[K]", "small[K]"),
+    "scatter of many": (lambda x, n: x.at[n].add(1), "real[K]", "small[K]"),
+    "scatter-mul, scatter-max": (lambda x, arm: (x.at[arm].multiply(2), x.at[arm].max(0)), "real[K]", "small"),
+    "row of a table": (lambda x, arm: (x[arm], x[:, arm], x.at[arm].set(0)), "real[3,K]", "small"),
+    "dynamic slice of two": (lambda x, n: lax.dynamic_slice(x, (n,), (2,)), "real[K]", "int"),
+    "dynamic update": (lambda x, n: lax.dynamic_update_slice(x, x[:2], (n,)), "real[K]", "int"),
+    "cumsum of a table": (lambda x: (jnp.cumsum(x, axis=0), jnp.cumsum(x, axis=1)), "real[3,K]"),
+    "argmax of a table": (lambda x: (jnp.argmax(x, axis=0), jnp.argmin(x, axis=1)), "ties[3,K]"),
+    "table by rows": (lambda x: (x.T, x.sum(0), x.max(1), x[::-1], x.reshape(-1)), "real[3,K]"),
+    "vmap inside": (lambda x: jax.vmap(lambda v: jnp.sum(v * x))(x), "real[K]"),
+    "jax.random": (lambda n: jax.random.bits(jax.random.fold_in(jax.random.key(0), n), (3,), jnp.uint32), "small"),
+    "checkpoint": (jax.checkpoint(lambda x: jnp.sin(x).sum()), "real[K]"),
+    "empty": (lambda x: (x[:0], x[:0].sum()), "real[K]"),
+    "draw an arm": (lambda x, a, b: arms.draw(x, random.Stream(lambda _: (a, b))), "unit[K]", "uint", "uint"),
+    "simplex": (simplex.log_barrier, "positive[K]"),
+    "small and large": (
+        lambda x, y, arm: (x[:, None] * y[None, :], jnp.concatenate([x, y]), y.at[arm].add(x[arm]), y[:3] + x),
+        "real[3]", "real[40]", "small",
+    ),
+    "grows large and small again": (lambda x: jnp.cumsum(jnp.concatenate([x, x]))[::13] + jnp.sum(x), "real[30]"),
+    "lanes ignored": (lambda x: (jnp.arange(3), jnp.float32(2), jnp.zeros((50,)), jnp.ones((2, 3))), "real[K]"),
+    "lanes in one output": (lambda x, c: {"c": c, "x": x, "k": (jnp.int32(1), 2 * c)}, "real[K]", "real"),
+}  # fmt: skip
+RULES = {name: case for name, case in FUNCTIONS.items() if name.startswith("rule")}
+
+
+def by_size(cases):
+    """Each case small and large, or once if its shapes do not depend on K."""
+    return [
+        pytest.param(fn, specs, size, id=f"{name}-{size}")
+        for name, (fn, *specs) in cases.items()
+        for size in ((SMALL, LARGE) if any("K" in spec for spec in specs) else (SMALL,))
+    ]
+
+
+@pytest.mark.parametrize(("fn", "specs", "size"), by_size(ELEMENTWISE))
+def test_elementwise(fn, specs, size):
+    assert_same(fn, *samples(specs, size))
+
+
+@pytest.mark.parametrize(("fn", "specs", "size"), by_size(FUNCTIONS))
+def test_function(fn, specs, size):
+    assert_same(fn, *samples(specs, size))
+
+
+def test_every_primitive_with_a_rule_is_tested():
+    # copy_p is the name of copy in older versions of JAX.
+    assert set(ELEMENTWISE) == unrolled.ELEMENTWISE - {"copy_p"}
+    missing = {name for name, (fn, *specs) in ELEMENTWISE.items() if name not in primitives(fn, specs)}
+    assert not missing, f"the test of {sorted(missing)} does not call it"
+    ruled = set().union(*(primitives(fn, specs) for fn, *specs in RULES.values()))
+    assert not set(lanes._RULES) - ruled, sorted(set(lanes._RULES) - ruled)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_small_arrays_are_unrolled_without_vmap(name, monkeypatch):
+    monkeypatch.setattr(lanes, "_by_vmap", lambda eqn, *_: pytest.fail(f"vmap of {eqn.primitive.name}"))
+    fn, *specs = FUNCTIONS[name]
+    out = lanes.over_lanes(fn, LANES)(*map(lanes.enter, samples(specs, SMALL)))
+    assert all(isinstance(leaf, lanes.Unrolled) for leaf in jax.tree.leaves(out, is_leaf=lanes.is_value))
+
+
+# What the rules must not get wrong though policies seldom do it.
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("fn", [jnp.argmax, jnp.argmin], ids=["argmax", "argmin"])
+def test_the_first_nan_wins_an_argmax(fn, size):
+    assert_same(fn, sample("special[K]", size, seed=1))
+
+
+@pytest.mark.parametrize("mode", ["clip", "drop", "fill", "promise_in_bounds"])
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_modes_of_indexing(mode, size):
+    arm = jnp.array([0, 2, -1, 2 if mode == "promise_in_bounds" else 99], jnp.int32)
+    x = sample("real[K]", size)
+    assert_same(lambda x, arm: x.at[arm].set(9, mode=mode), x, arm)
+    assert_same(lambda x, arm: x.at[arm].add(9, mode=mode), x, arm)
+    assert_same(lambda x, arm: x.at[arm].get(mode=mode), x, arm)
+
+
+def test_reshape_in_fortran_order():
+    assert_same(lambda x: jnp.reshape(x, (6,), order="F"), sample("real[2,3]", SMALL))
+
+
+def test_bitcast_to_another_width():
+    assert_same(lambda n: lax.bitcast_convert_type(n, jnp.uint8), sample("uint[K]", SMALL))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float16", "bfloat16"])
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_narrow_dtypes(dtype, size):
+    n = sample("small[K]", size).astype(dtype)
+    arm = sample("small", size)
+    assert_same(lambda n, arm: (jnp.sum(n), jnp.cumsum(n), jnp.max(n), n[arm], n.at[arm].add(1), -n), n, arm)
+    assert_same(lambda n, arm: n[arm], n, arm.astype("uint8"))
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_float64(size, x64):
+    x, n = sample("real[K]", size).astype(jnp.float64), sample("small", size).astype(jnp.int64)
+
+    def fn(x, n):
+        return jnp.argmax(x), x[n], x.at[n].add(1), jnp.cumsum(jnp.exp(x)), arms.pick(x, n), jnp.arange(3) * n
+
+    assert_same(fn, x, n)
+    got = lanes.leave(lanes.over_lanes(lambda x: jnp.exp(x), LANES)(lanes.enter(x)))
+    np.testing.assert_allclose(got, np.exp(np.asarray(x)), rtol=1e-14)
+
+
+# Shared values
+
+
+@pytest.mark.parametrize("name", [name for name, case in FUNCTIONS.items() if len(case) > 2])
+def test_operands_that_every_lane_shares(name):
+    fn, *specs = FUNCTIONS[name]
+    operands = samples(specs, SMALL)
+    for n, operand in enumerate(operands):
+        common = lanes.Shared(operand[..., 0])
+        assert_same(fn, *operands[:n], common, *operands[n + 1 :])
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_a_result_of_shared_values_gets_lanes(size):
+    x, c = lanes.Shared(sample("real[K]", size)[..., 0]), lanes.Shared(sample("real", size)[..., 0])
+    assert_same(lambda x, c: (jnp.cumsum(x), x * c, c + 1, jnp.argmax(x)), x, c)
+
+
+# The forms
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (32,), (4, 8), (33,), (40,), (3, 40), (0,)])
+def test_values_of_at_most_32_entries_are_unrolled(shape):
+    array = jnp.arange(np.prod(shape, dtype=int) * LANES, dtype=jnp.int32).reshape(*shape, LANES)
+    value = lanes.enter(array)
+    assert isinstance(value, lanes.Unrolled if shape in {(), (1,), (3,), (2, 3), (32,), (4, 8)} else lanes.Stacked)
+    assert lanes.is_value(value)
+    assert not lanes.is_value(array)
+    assert lanes.example(value) == jax.ShapeDtypeStruct(shape, jnp.int32)
+    np.testing.assert_array_equal(lanes.leave(value), array)
+    np.testing.assert_array_equal(lanes.leave(lanes.Shared(array)), array)
+    assert lanes.example(lanes.Shared(array)) == jax.ShapeDtypeStruct((*shape, LANES), jnp.int32)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_values_pass_through_jit_and_loops(size):
+    x, c = sample("unit[K]", size), sample("unit", size)
+    step = lanes.over_lanes(lambda x, c: (jnp.cumsum(x) * c, jnp.max(x)), LANES)
+
+    @jax.jit
+    def run(values):
+        return lax.fori_loop(0, 3, lambda _, values: step(*values), values)
+
+    got = run((lanes.enter(x), lanes.enter(c)))
+    for _ in range(3):
+        x, c = jax.vmap(lambda x, c: (jnp.cumsum(x) * c, jnp.max(x)), in_axes=-1, out_axes=-1)(x, c)
+    assert isinstance(got[0], lanes.Unrolled if size == SMALL else lanes.Stacked)
+    assert_equal(lanes.leave(got[0]), x)
+    assert_equal(lanes.leave(got[1]), c)
+
+
+def test_trees_go_in_and_come_out():
+    policy = jb.UniINF(horizon=100)
+    horizons = jnp.array([10.0, 100.0, 1000.0, 1e4])
+    scales = jnp.array([1.0, 2.0, 4.0, 8.0])
+    stacked = jax.tree.unflatten(jax.tree.structure(policy), [horizons, scales])
+
+    def fn(policy, rest):
+        return {"state": policy.init(3), "sum": rest["a"] + policy.horizon, "tuple": (rest["b"],)}
+
+    rest = {"a": horizons, "b": sample("int[K]", SMALL)}
+    got = lanes.over_lanes(fn, LANES)(*jax.tree.map(lanes.enter, (stacked, rest)))
+    expected = jax.vmap(fn, in_axes=-1, out_axes=-1)(stacked, rest)
+    assert jax.tree.structure(got, is_leaf=lanes.is_value) == jax.tree.structure(expected)
+    jax.tree.map(assert_equal, jax.tree.map(lanes.leave, got, is_leaf=lanes.is_value), expected)
+
+
+def test_one_lane():
+    x = sample("real[K]", SMALL)[..., :1]
+    got = lanes.over_lanes(lambda x: (jnp.cumsum(x), jnp.argmax(x)), 1)(lanes.enter(x))
+    assert_equal(lanes.leave(got[0]), jnp.cumsum(x, axis=0))
+    assert_equal(lanes.leave(got[1]), jnp.argmax(x, axis=0))
+
+
+# Values and programs that nobody chose
+
+
+ENTRY = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.1, 3e38, -3e38, 1e-30, np.inf, -np.inf, 2.5])
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(data=st.data())
+def test_any_values(size, data):
+    entries = data.draw(st.lists(ENTRY, min_size=size * LANES, max_size=size * LANES))
+    x = jnp.array(entries, jnp.float32).reshape(size, LANES)
+    arm = jnp.array(data.draw(st.lists(st.integers(-5, 50), min_size=LANES, max_size=LANES)), jnp.int32)
+    assert_same(
+        lambda x, arm: (
+            jnp.argmax(x), jnp.argmin(x), jnp.max(x), lax.cummin(x), x[arm], x.at[arm].set(4), x > x[arm],
+            jnp.where(x > 0, x, 1), jnp.clip(x, -2, 2), jnp.sort(x), x[::-1], x.astype(jnp.bool_), jnp.isfinite(x),
+        ),
+        x,
+        arm,
+    )  # fmt: skip
+
+
+STEPS = {
+    "clip": lambda x, n, arm: (jnp.clip(x, -2, 2), n, arm),
+    "cumsum": lambda x, n, arm: (jnp.tanh(jnp.cumsum(x)), n, arm),
+    "reverse": lambda x, n, arm: (x[::-1], n, arm),
+    "argmin": lambda x, n, arm: (x, n, jnp.argmin(x)),
+    "argmax": lambda x, n, arm: (x, n, jnp.argmax(n)),
+    "count": lambda x, n, arm: (x, n.at[arm].add(1), arm),
+    "set": lambda x, n, arm: (x.at[arm].set(0.5), n, arm),
+    "pick": lambda x, n, arm: (x - x[arm], n, n[arm] % 3),
+    "normalise": lambda x, n, arm: (jax.nn.softmax(x), n, arm),
+    "where": lambda x, n, arm: (jnp.where(n > arm, x, -x), n, arm),
+    "round": lambda x, n, arm: (x, n + jnp.round(x).astype(jnp.int32), arm),
+    "roll": lambda x, n, arm: (jnp.roll(x, 1), jnp.roll(n, arm), arm),
+    "sort": lambda x, n, arm: (x, jnp.sort(n), arm),
+    "loop": lambda x, n, arm: (lax.fori_loop(0, arm, lambda _, v: 0.5 * v, x), n, arm),
+    "cond": lambda x, n, arm: (x, lax.cond(arm > 0, lambda: n, lambda: -n), arm),
+    "bits": lambda x, n, arm: (x, n ^ (n >> 1), arm),
+    "table": lambda x, n, arm: ((x[:, None] * x[None, :3]).sum(1) / 3, n, arm),
+}
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@settings(deadline=None, max_examples=15, derandomize=True)
+@given(steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=7), seed=st.integers(0, 5))
+def test_any_program(size, steps, seed):
+    def program(x, n, arm):
+        for step in steps:
+            x, n, arm = STEPS[step](x, n, arm)
+        return x, n, arm
+
+    # Eighths: sums of them are exact, so that rounding cannot part two near ties.
+    x = jnp.round(8 * sample("real[K]", size, seed)) / 8
+    assert_same(program, x, sample("int[K]", size, seed), sample("small", size, seed))

@@ -1,0 +1,54 @@
+"""Policies learn at the rate their theory gives; uniform play fails the same tests."""
+
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.types import public_fields
+from tests.test_contract import make
+
+pytestmark = pytest.mark.slow
+
+
+def gains(policy, world, doublings, num_seeds=512):
+    """Mean regret gained over each successive doubling of t."""
+    rounds = [2**k for k in doublings]
+    ds = jb.simulate(policy, world, horizon=rounds[-1], num_seeds=num_seeds, record=rounds)
+    return np.diff(ds.regret.mean("seed").values)
+
+
+def assert_logarithmic(policy, world, doublings):
+    """A doubling gains at most 1.3 times what the one before gained (1 is logarithmic, 2 linear)."""
+    gained = gains(policy, world, doublings)
+    assert (gained[1:] <= 1.3 * gained[:-1]).all(), gained
+
+
+WORLD = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)
+
+
+def test_uniinf_is_logarithmic_in_a_stochastic_world():
+    """From 2^14 on the logarithmic regime is reached in this world (gain ratios 1.23, 1.1, 1.02)."""
+    assert_logarithmic(jb.UniINF(horizon=2**17), WORLD, range(14, 18))
+
+
+def test_uniform_play_is_not():
+    with pytest.raises(AssertionError):
+        assert_logarithmic(jb.Uniform(), WORLD, range(14, 18))
+
+
+@pytest.mark.parametrize("name", [name for name in jb.POLICIES if name != "uniform"])
+def test_beats_uniform_play(name):
+    """Regret below half of uniform's on an easy instance: gap 0.5, K = 5."""
+    horizon = 5_000
+    values = {"horizon": horizon} if "horizon" in public_fields(jb.POLICIES[name]) else {}
+    world = jb.Bernoulli(means=[0.25, 0.75, 0.75, 0.75, 0.75])
+    ds = jb.simulate(make(name, **values), world, horizon=horizon, num_seeds=128, record=[horizon])
+    uniform = 0.5 * 4 / 5 * horizon
+    assert float(ds.regret.mean()) < uniform / 2
+
+
+def test_learning_needs_the_update(monkeypatch):
+    """The negative control of the test above: without the update nothing is learnt."""
+    monkeypatch.setattr(jb.UniINF, "update", lambda self, state, *args: state)
+    with pytest.raises(AssertionError):
+        test_beats_uniform_play("uniinf")

@@ -1,0 +1,250 @@
+"""Policies against independent transcriptions of their papers, in NumPy and float64.
+
+Play amplifies rounding, so whole games are compared only over few rounds; the rest is compared round by round from
+the reference's own state.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import arms, random
+from jaxbandit.policies.uniinf import UniINFState
+from jaxbandit.types import Array, field, pytree
+from tests.reference import uniinf
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """A reference and the dictionary between its state and the policy's.
+
+    The module has ``start(num_arms)``, ``probabilities(state)``, ``update(state, x, arm, loss, horizon)`` and
+    ``play(losses, uniforms, num_arms, horizon)``.
+    """
+
+    module: ModuleType
+    policy: Callable[[int], Any]  # of the horizon
+    state: Callable[[Any, Any], Any]  # the policy's state, from the reference's and a dtype
+    expected: Callable[[Any], dict[str, np.ndarray]]  # what is compared, from the reference's state
+    found: Callable[[Any], dict[str, np.ndarray]]  # the same from the policy's, perhaps stacked: in float64
+    history: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]  # the same after each round of ``module.play``
+
+
+def _shifted(cumulative_loss: np.ndarray) -> np.ndarray:
+    return cumulative_loss - np.min(cumulative_loss, axis=-1, keepdims=True)
+
+
+def _uniinf_state(state: uniinf.State, dtype) -> UniINFState:
+    L = _shifted(state.cumulative_loss).astype(dtype)
+    S = np.asarray(state.scale, dtype)
+    return UniINFState(cumulative_loss=L, scale=S, cumulative_lost=np.zeros_like(L), scale_lost=np.zeros_like(S))
+
+
+def _uniinf_found(state: UniINFState) -> dict[str, np.ndarray]:
+    L, S, L_lost, S_lost = (np.asarray(leaf, np.float64) for leaf in state)
+    return {"cumulative_loss": _shifted(L + L_lost), "scale": S + S_lost}
+
+
+REFERENCES: dict[str, Reference] = {
+    "uniinf": Reference(
+        module=uniinf,
+        policy=lambda horizon: jb.UniINF(horizon=float(horizon)),
+        state=_uniinf_state,
+        expected=lambda state: {"cumulative_loss": _shifted(state.cumulative_loss), "scale": np.asarray(state.scale)},
+        found=_uniinf_found,
+        history=lambda played: {
+            "cumulative_loss": _shifted(played["cumulative_loss"][1:]),
+            "scale": played["scales"][1:],
+        },
+    ),
+}
+
+
+@pytree
+class Table:
+    """A world whose losses are given in advance."""
+
+    losses: Array = field()  # [T, K]
+
+    @property
+    def num_arms(self) -> int:
+        return self.losses.shape[1]
+
+    def means(self, t: Array) -> Array:
+        return jnp.asarray(self.losses)[t - 1]
+
+    def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
+        del key
+        return jnp.asarray(self.losses)[t - 1, arm]
+
+
+def heavy_tailed_losses(rounds: int, num_arms: int, seed: int) -> np.ndarray:
+    """Pareto 1.6 for even arms, Student-t for odd ones: some losses are skipped, many are negative."""
+    rng = np.random.default_rng(seed)
+    pareto = 0.6 * rng.pareto(1.6, size=(rounds, num_arms))
+    student = rng.standard_t(1.8, size=(rounds, num_arms))
+    return np.where(np.arange(num_arms) % 2 == 0, pareto, student) * (1 + 0.5 * np.arange(num_arms))
+
+
+@functools.cache
+def reference_game(name: str, num_arms: int, rounds: int, horizon: int):
+    """Rows (state, x, arm, loss, state after) of a game that the reference plays by itself."""
+    module = REFERENCES[name].module
+    losses = heavy_tailed_losses(rounds, num_arms, seed=num_arms)
+    uniforms = np.random.default_rng(1).random(rounds)
+    state, rows = module.start(num_arms), []
+    for row, uniform in zip(losses, uniforms, strict=True):
+        x = module.probabilities(state)
+        arm = int(np.minimum(np.searchsorted(np.cumsum(x), uniform, side="right"), num_arms - 1))
+        after, _ = module.update(state, x, arm, row[arm], horizon)
+        rows.append((state, x, arm, row[arm], after))
+        state = after
+    return rows
+
+
+def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], tolerance: float) -> None:
+    """Entries agree relative to the largest of their array."""
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=0, atol=tolerance * np.max(np.abs(value)), err_msg=name)
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("num_arms", [2, 3, 10])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-5)])
+def test_round_by_round(name, num_arms, dtype, tolerance):
+    rounds = 2_000
+    reference = REFERENCES[name]
+    game = reference_game(name, num_arms, rounds, horizon=rounds)
+    with jax.enable_x64(dtype == "float64"):
+        policy = reference.policy(rounds)
+
+        def play_one(state, t, arm, loss):
+            x = policy.probabilities(state, t, None)
+            return x, policy.update(state, t, x, arm, loss)
+
+        states = jax.tree.map(lambda *leaves: np.stack(leaves), *[reference.state(row[0], dtype) for row in game])
+        losses = np.asarray([row[3] for row in game], dtype)
+        played = np.asarray([row[2] for row in game], np.int32)
+        x, after = jax.jit(jax.vmap(play_one))(states, np.arange(1, rounds + 1, dtype=np.int32), played, losses)
+    assert x.dtype == dtype
+
+    x_expected = np.stack([row[1] for row in game])
+    np.testing.assert_allclose(np.asarray(x, np.float64), x_expected, rtol=tolerance)
+    found = reference.found(after)
+    for t, (*_, state_after) in enumerate(game):
+        assert_same({key: value[t] for key, value in found.items()}, reference.expected(state_after), tolerance)
+
+
+@pytest.mark.parametrize("num_arms", [2, 3, 10])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 1e-4)])
+def test_uniinf_increments_round_by_round(num_arms, dtype, tolerance):
+    """What a round adds to L and S, which the sums above would show to fewer digits."""
+    rounds = 2_000
+    game = reference_game("uniinf", num_arms, rounds, horizon=rounds)
+    with jax.enable_x64(dtype == "float64"):
+        policy = jb.UniINF(horizon=float(rounds))
+        states = [_uniinf_state(uniinf.State(0 * state.cumulative_loss, state.scale), dtype) for state, *_ in game]
+        states = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+        x = np.asarray([row[1] for row in game], dtype)
+        played = np.asarray([row[2] for row in game], np.int32)
+        losses = np.asarray([row[3] for row in game], dtype)
+        t = np.arange(1, rounds + 1, dtype=np.int32)
+        after = jax.jit(jax.vmap(policy.update))(states, t, x, played, losses)
+    found = _uniinf_found(after)
+    growth = found["scale"] - np.asarray(states.scale, np.float64)
+    skipped = 0
+    for t, (state, x_t, arm, loss, _) in enumerate(game):
+        _, info = uniinf.update(state, x_t, arm, loss, rounds)
+        estimate = info["estimate"]
+        skipped += info["skipped"] == 0
+        np.testing.assert_allclose(found["cumulative_loss"][t], estimate - estimate.min(), rtol=tolerance)
+        square = (info["clipped"] * np.delete(x_t, arm).sum()) ** 2 / (num_arms * np.log(rounds))
+        expected = square / (state.scale + np.sqrt(state.scale**2 + square))
+        assert abs(growth[t] - expected) <= tolerance * expected + 1e-14 * state.scale, t
+    assert 20 <= skipped <= 1_500  # both branches are compared
+    assert min(row[3] for row in game) < -5
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("num_arms", [2, 3, 10])
+def test_whole_games(name, num_arms):
+    rounds, horizon = 200, 1_000
+    reference = REFERENCES[name]
+    losses = heavy_tailed_losses(rounds, num_arms, seed=7)
+    policy, world = reference.policy(horizon), Table(losses=losses)
+    key = jb.game_key(seed=3, n=0)
+
+    def arm_uniform(t):
+        _, key_arm, _ = random.round_streams(key, t)
+        w0, w1 = random.words(key_arm, 2)  # 48 bits, exact in float64
+        return w0.astype(jnp.float64) * 2.0**-32 + (w1 >> jnp.uint32(16)).astype(jnp.float64) * 2.0**-48
+
+    one_round = jb.step(policy, world)
+
+    def body(state, _):
+        after = one_round(state, key)
+        return after, (policy.probabilities(state.policy, after.t, None), after.pulls - state.pulls, after.policy)
+
+    uniforms = jax.jit(jax.vmap(arm_uniform))(np.arange(1, rounds + 1, dtype=np.int32))
+    last, (x, pulled, states) = jax.jit(lambda start: jax.lax.scan(body, start, length=rounds))(jb.start(policy, world))
+
+    expected = reference.module.play(losses, np.asarray(uniforms), num_arms, horizon)
+    np.testing.assert_array_equal(np.argmax(pulled, axis=-1), expected["arms"])
+    np.testing.assert_allclose(x, expected["x"], rtol=1e-9)
+    played = losses[np.arange(rounds), expected["arms"]]
+    np.testing.assert_allclose(last.loss + last.lost[0], played.sum(), rtol=1e-12)
+    np.testing.assert_allclose(last.regret, played.sum() - losses.sum(axis=0).min(), rtol=1e-9)
+    assert_same(reference.found(states), reference.history(expected), 1e-9)
+
+
+# Four rounds by hand: K = 3, T = 100.
+GOLDEN_ARMS = (0, 1, 0, 2)
+GOLDEN_LOSSES = (1.0, 6.0, -0.5, 1.2)
+GOLDEN_THRESHOLDS = (1.5, 1.560789771, 1.398852289, 1.530513819)  # only the second loss is skipped
+GOLDEN_SCALES = (4.004019226, 4.013065899, 4.014225458, 4.019803364)  # after each round
+GOLDEN_X = {
+    2: (0.2826901163, 0.3586549418, 0.3586549418),
+    4: (0.3113979786, 0.3443010107, 0.3443010107),
+    5: (0.3382654662, 0.3773877548, 0.284346779),
+}
+
+
+@pytest.mark.usefixtures("x64")
+def test_uniinf_golden_numbers():
+    policy = jb.UniINF(horizon=100.0)
+    state = policy.init(3)
+    rounds = zip(GOLDEN_ARMS, GOLDEN_LOSSES, GOLDEN_THRESHOLDS, GOLDEN_SCALES, strict=True)
+    update = jax.jit(policy.update)
+    for t, (arm, loss, threshold, scale) in enumerate(rounds, start=1):
+        x = policy.probabilities(state, t, None)
+        np.testing.assert_allclose(x, GOLDEN_X.get(t, x), rtol=1e-9)
+        np.testing.assert_allclose(state.scale / (4 * arms.rest(x, arm)), threshold, rtol=1e-9)
+        for sign in (1, -1):  # the threshold is where the estimate stops
+            below, above = (update(state, t, x, arm, sign * threshold * (1 + step)) for step in (-1e-8, 1e-8))
+            assert np.ptp(below.cumulative_loss - state.cumulative_loss) > 1
+            np.testing.assert_allclose(above.cumulative_loss, state.cumulative_loss, atol=1e-15)
+        state = update(state, t, x, arm, loss)
+        np.testing.assert_allclose(state.scale, scale, rtol=1e-9)
+    np.testing.assert_allclose(policy.probabilities(state, 5, None), GOLDEN_X[5], rtol=1e-9)
+
+
+def test_the_uniinf_reference_has_the_golden_numbers():
+    state = uniinf.start(3)
+    for t, (arm, loss) in enumerate(zip(GOLDEN_ARMS, GOLDEN_LOSSES, strict=True)):
+        x = uniinf.probabilities(state)
+        np.testing.assert_allclose(x, GOLDEN_X.get(t + 1, x), rtol=1e-9)
+        state, info = uniinf.update(state, x, arm, loss, 100)
+        np.testing.assert_allclose(info["threshold"], GOLDEN_THRESHOLDS[t], rtol=1e-9)
+        np.testing.assert_allclose(info["skipped"], 0.0 if loss == 6.0 else loss)
+        np.testing.assert_allclose(state.scale, GOLDEN_SCALES[t], rtol=1e-9)
+    np.testing.assert_allclose(uniinf.probabilities(state), GOLDEN_X[5], rtol=1e-9)
