@@ -33,26 +33,41 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     return total, (a - (total - b_part)) + (b - b_part)
 
 
-def draw(x: Array, key: random.Key) -> Array:
-    """An arm with probabilities ``x``, int32.
+def kahan_add(total: Array, term: Array) -> tuple[Array, Array]:
+    """``total + term`` rounded, and what the rounding lost (exact where ``total`` is the larger)."""
+    rounded = total + term
+    return rounded, term - (rounded - total)
 
-    A rare arm keeps its probability to relative precision: the uniform has 48 bits, the prefix
-    sums carry what they lose, and the likeliest arm is left out of them and takes the remainder,
-    so that it absorbs the rounding of ``sum(x)`` too. An arm with ``x = 0`` is never drawn.
+
+def accumulate(total: Array, lost: Array, terms: Array) -> tuple[Array, Array]:
+    """Adds ``terms`` to the unevaluated sum ``total + lost`` and shifts its minimum to 0, all [K].
+
+    FTRL sees differences only: the shift keeps cumulative losses small, and what rounding took is
+    carried, so that a small common term still counts against a large ``total``.
     """
-    num_arms = x.shape[0]
-    likeliest = jnp.argmax(x).astype(jnp.int32)
-    others = jnp.where(one_hot(likeliest, num_arms), 0, x)
+    total, lost = kahan_add(total, lost + terms)
+    shifted, shift_lost = kahan_add(total, -jnp.min(total))
+    return shifted, lost + shift_lost
 
+
+def draw(x: Array, key: random.Key) -> Array:
+    """An arm with probabilities ``x / sum(x)``, int32.
+
+    A rare arm keeps its probability to relative precision, wherever it stands: the uniform has 48
+    bits, the prefix sums carry what they lose, and the uniform is stretched to ``sum(x)``, so that
+    no arm has to take the remainder. (Leaving the likeliest arm out of the sums does the same, but
+    finding it was an eighth of a uniINF round.)
+    """
     w0, w1 = random.words(key, 2)
     scale = 2.0**-24
     high = (w0 >> jnp.uint32(8)).astype(x.dtype) * scale
     low = (((w0 & jnp.uint32(0xFF)) << jnp.uint32(16)) | (w1 >> jnp.uint32(16))).astype(x.dtype) * scale**2
 
-    total, lost = prefix_sums(others)
-    passed = (high - total) + (low - lost) >= 0  # U >= others[0] + ... + others[i]
-    arm = jnp.sum(passed, dtype=jnp.int32)
-    return jnp.where(arm == num_arms, likeliest, arm)
+    total, lost = prefix_sums(x)
+    excess = (total[-1] - 1) + lost[-1]  # sum(x) - 1, exactly: sum(x) is near 1
+    low = low + high * excess
+    passed = (high - total) + (low - lost) >= 0  # U sum(x) >= x[0] + ... + x[i]
+    return jnp.minimum(jnp.sum(passed, dtype=jnp.int32), x.shape[0] - 1)
 
 
 def prefix_sums(values: Array) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ from jaxbandit.game import Environment, Outcome, Policy, as_arrays, compensated_
 from jaxbandit.types import Array
 
 LANES = "lanes"  # the mesh axis
-CHUNK = 32
+CHUNK = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ def is_stationary(environment: Environment) -> bool:
 @functools.partial(jax.jit, static_argnames=("num_arms", "program"))
 def begin(policy: Policy, keys: Array, num_arms: int, program: Program) -> Carry:
     """A block before round 1; leaves of ``policy`` and ``keys`` end in the lane axis."""
-    return _begin(_enter(policy), num_arms, keys.shape[-1], program)
+    return _begin(policy, num_arms, keys.shape[-1], program)
 
 
 @functools.partial(jax.jit, static_argnames=("program",), donate_argnames=("carry",))
@@ -92,10 +92,7 @@ def advance(
     Returns:
       The block, and its tally at each stop (meaningless for stops beyond ``until``).
     """
-
-    def local(policy, environment, keys, carry, until, stops):
-        return _advance(_enter(policy), _enter(environment), keys, carry, until, stops, program)
-
+    local = functools.partial(_advance, program)
     if program.mesh is None:
         return local(policy, environment, keys, carry, until, stops)
     carry_spec = jax.tree.map(_lanes_last, carry)
@@ -139,7 +136,7 @@ def play(policy: Policy, environment: Environment, keys: Array, record: Array) -
     program = Program(stationary=is_stationary(environment))
     carry = _begin(shared(policy), environment.num_arms, num_lanes, program)
     record = jnp.asarray(record, jnp.int32)
-    _, tally = _advance(shared(policy), shared(environment), words, carry, record[-1], record, program)
+    _, tally = _advance(program, shared(policy), shared(environment), words, carry, record[-1], record)
 
     pulls = jnp.cumsum(tally.pulls, axis=0)  # [R, K, N]
     sums = {name: jnp.cumsum(total, axis=0) + jnp.cumsum(lost, axis=0) for name, (total, lost) in tally.sums.items()}
@@ -175,14 +172,6 @@ def _best_fixed_gap(environment: Environment, record: Array) -> Array:
     return lax.scan(segment, (jnp.int32(0), ((zeros, zeros), (zero, zero))), record)[1]
 
 
-def _enter(tree: Any) -> Any:
-    return jax.tree.map(lanes.enter, tree)
-
-
-def _leave(tree: Any) -> Any:
-    return jax.tree.map(lanes.leave, tree, is_leaf=lanes.is_value)
-
-
 def _lanes_last(leaf: Any) -> Spec:
     return Spec(*[None] * (leaf.ndim - 1), LANES) if leaf.ndim else Spec()
 
@@ -201,7 +190,7 @@ def _begin(policy: Any, num_arms: int, num_lanes: int, program: Program) -> Carr
     state = lanes.over_lanes(lambda policy: policy.init(num_arms), num_lanes)(policy)
     names = ("loss", *(() if program.stationary else ("gap",)), *program.measures)
     return Carry(
-        state=_leave(state),
+        state=state,
         t=jnp.int32(0),
         pulls=jnp.zeros((num_arms, num_lanes), jnp.int32),
         sums={name: (jnp.zeros(num_lanes), jnp.zeros(num_lanes)) for name in names},
@@ -209,36 +198,31 @@ def _begin(policy: Any, num_arms: int, num_lanes: int, program: Program) -> Carr
     )
 
 
-def _advance(policy, environment, keys, carry, until, stops, program: Program) -> tuple[Carry, Tally]:
-    """``advance`` on lane values of one device."""
+def _advance(program: Program, policy, environment, keys, carry: Carry, until, stops) -> tuple[Carry, Tally]:
+    """``advance`` on the lanes of one device."""
     num_arms, num_lanes = carry.pulls.shape
-    draws = _needed_draws(policy, environment, _enter(carry.state))
+    draws = _needed_draws(policy, environment, carry.state)
     play_one = lanes.over_lanes(functools.partial(_play_one, draws, program), num_lanes)
 
     def play_chunk(carry: Carry, limit: Array):
         count = jnp.minimum(program.chunk, limit - carry.t)
-        rounds = carry.t + 1 + lax.broadcasted_iota(jnp.int32, (program.chunk, num_lanes), 0)
-        words = [
-            random.threefry2x32((keys[0][None], keys[1][None]), random.counter(rounds, consumer, pair))
-            for consumer, pair in draws
-        ]
+        words = [_words_of_chunk(keys, carry.t + 1, program.chunk, *draw) for draw in draws]
         seen = _empty_rounds(program, num_arms, num_lanes)
 
         def body(i, loop):
             state, pulls, sums, failed, seen = loop
-            now = _enter([[lax.dynamic_index_in_dim(word, i, keepdims=False) for word in pair] for pair in words])
+            now = [[lax.dynamic_index_in_dim(word, i, keepdims=False) for word in pair] for pair in words]
             t = lanes.Shared(carry.t + 1 + i)
             state, sums, failed, outcome = play_one(policy, environment, state, sums, failed, t, now)
-            outcome = _leave(outcome)
             # One kernel for all arms: the pulls are the engine's own and need not be unrolled.
             pulls = pulls + (jnp.arange(num_arms, dtype=jnp.int32)[:, None] == outcome.arm[None]).astype(jnp.int32)
             if seen is not None:
                 seen = jax.tree.map(lambda all_, one: lax.dynamic_update_index_in_dim(all_, one, i, 0), seen, outcome)
             return state, pulls, sums, failed, seen
 
-        loop = (_enter(carry.state), carry.pulls, _enter(carry.sums), _enter(carry.failed), seen)
+        loop = (carry.state, carry.pulls, carry.sums, carry.failed, seen)
         state, pulls, sums, failed, seen = lax.fori_loop(0, count, body, loop)
-        return Carry(_leave(state), carry.t + count, pulls, _leave(sums), _leave(failed)), seen
+        return Carry(state, carry.t + count, pulls, sums, failed), seen
 
     def play_to(carry: Carry, stop: Array):
         limit = jnp.minimum(stop, until)
@@ -254,7 +238,7 @@ def _advance(policy, environment, keys, carry, until, stops, program: Program) -
 
 def _play_one(draws: list, program: Program, policy, environment, state, sums, failed, t, words):
     """One round of one game, with the sums that a recorded result needs."""
-    streams = random.streams(lambda consumer, pair: words[draws.index((consumer, pair))])
+    streams = random.streams(lambda *draw: tuple(words[draws.index(draw)]))
     after, outcome = play_round(policy, environment, state, t, streams)
     terms = {"loss": outcome.loss}
     if not program.stationary:
@@ -264,6 +248,8 @@ def _play_one(draws: list, program: Program, policy, environment, state, sums, f
         measured = policy.measure(state, t, *outcome, after)
         terms |= {name: measured[name] for name in program.measures}
     sums = {name: compensated_add(*pair, terms[name]) for name, pair in sums.items()}
+    if not program.trace:  # what is not handed out is not kept whole (see lanes)
+        outcome = Outcome(x=jnp.zeros(()), arm=outcome.arm, loss=outcome.loss)
     return after, sums, first_failure(failed, t, after), outcome
 
 
@@ -287,15 +273,23 @@ def _empty_rounds(program: Program, num_arms: int, num_lanes: int):
     return Outcome(x=x, arm=jnp.zeros((program.chunk, num_lanes), jnp.int32), loss=x[:, 0])
 
 
-def _needed_draws(policy, environment, state) -> list[tuple[int, int]]:
-    """The (consumer, pair) of every pair of words a round reads, found by tracing one."""
+def _words_of_chunk(keys: Array, first_round: Array, chunk: int, consumer: int, first: int, count: int):
+    """The words of one draw for ``chunk`` rounds in one sweep: a pair of [chunk, count, lanes]."""
+    shape = (chunk, count, keys.shape[-1])
+    rounds = first_round.astype(jnp.uint32) + lax.broadcasted_iota(jnp.uint32, shape, 0)
+    pairs = jnp.broadcast_to(random.pair_counters(consumer, first, count)[None, :, None], shape)
+    return random.threefry2x32((keys[0][None, None], keys[1][None, None]), (rounds, pairs))
+
+
+def _needed_draws(policy, environment, state) -> list[tuple[int, int, int]]:
+    """The (consumer, first pair, count) of every draw of a round, found by tracing one."""
     seen = set()
 
-    def draw(consumer: int, pair: int) -> tuple[Array, Array]:
-        seen.add((consumer, pair))
-        return jnp.uint32(0), jnp.uint32(0)
+    def draw(consumer: int, first: int, count: int) -> tuple[Array, Array]:
+        seen.add((consumer, first, count))
+        return jnp.zeros(count, jnp.uint32), jnp.zeros(count, jnp.uint32)
 
-    examples = jax.tree.map(lanes.example, (policy, environment, state), is_leaf=lanes.is_value)
+    examples = jax.tree.map(lanes.example, (policy, environment, state), is_leaf=lanes.is_shared)
     t = jax.ShapeDtypeStruct((), jnp.int32)
     jax.eval_shape(lambda p, e, s, t: play_round(p, e, s, t, random.streams(draw)), *examples, t)
     return sorted(seen)

@@ -1,17 +1,19 @@
-"""Many games at once: a batching transform that keeps the lane axis last and the arms apart.
+"""Many games at once: a batching transform that keeps the lane axis last and takes the arms apart.
 
 ``jax.vmap`` would put the games first and reduce over the short arm axis, which XLA on a CPU turns
 into many small kernels. This transform reads the jaxpr of one game and evaluates it with every
-scalar of the game held as a vector ``[lanes]``: an array over arms becomes a NumPy array of such
-vectors, so a sum over arms is ``r[0] + r[1] + ...`` and moving data between arms costs nothing.
-Arrays of more than ``UNROLL`` entries stay whole, ``shape + [lanes]``; a primitive without a rule
-here falls back on ``vmap`` with the lanes last. Policies and worlds never see any of this.
+scalar of the game held as a vector ``[lanes]``. An array over arms that only feeds reductions is
+*unrolled* into such vectors, so that a sum over arms is ``r[0] + r[1] + ...`` and a whole Newton
+solve is one kernel; an array that is handed on stays *stacked*, ``[K, lanes]``, so that updating it is
+one kernel and not K. A primitive without a rule falls back on ``vmap`` with the lanes last.
+Policies and worlds never see any of this.
 """
 
 import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,8 +24,7 @@ from jax.extend import core
 from jaxbandit.types import Array
 from jaxbandit.unrolled import ELEMENTWISE, RULES, map_entries, object_array
 
-# Unrolling 32 arms still compiles in seconds; beyond, one array per quantity is as fast (see
-# benchmarks/arms.py).
+# Unrolled code grows with K: 32 arms compile in seconds.
 UNROLL = 32
 
 # Primitives that hold a jaxpr to be evaluated in place.
@@ -53,15 +54,6 @@ class Unrolled:
 
 Value = Shared | Stacked | Unrolled
 
-# As pytrees the three can be carried through lax loops and across jit.
-for _cls in (Shared, Stacked):
-    jax.tree_util.register_dataclass(_cls, data_fields=["array"], meta_fields=[])
-jax.tree_util.register_pytree_node(
-    Unrolled,
-    lambda value: (tuple(value.entries.flat), value.entries.shape),
-    lambda shape, vectors: Unrolled(object_array(shape, vectors)),
-)
-
 
 def over_lanes(fn: Callable, num_lanes: int) -> Callable:
     """Batches ``fn(*trees) -> tree``, written for one game, over a trailing axis of lanes.
@@ -71,45 +63,118 @@ def over_lanes(fn: Callable, num_lanes: int) -> Callable:
       num_lanes: Length of the lane axis.
 
     Returns:
-      A function from trees of values (see ``enter``) to a tree of values, none of them shared.
+      A function of the same trees with every leaf ``shape + [lanes]``, or wrapped in ``Shared`` if it is
+      the same in all lanes; its results all end in the lane axis.
     """
 
     def batched(*trees):
-        leaves, structure = jax.tree.flatten(trees, is_leaf=is_value)
-        examples = [example(leaf) for leaf in leaves]
+        leaves, structure = jax.tree.flatten(trees, is_leaf=is_shared)
+        values = [leaf if is_shared(leaf) else Stacked(leaf) for leaf in leaves]
         closed, out_shape = jax.make_jaxpr(lambda *flat: fn(*jax.tree.unflatten(structure, flat)), return_shape=True)(
-            *examples
+            *map(example, leaves)
         )
-        out = _evaluate(closed, leaves, num_lanes)
-        out = [enter(_spread(value, num_lanes)) if isinstance(value, Shared) else value for value in out]
-        return jax.tree.unflatten(jax.tree.structure(out_shape), out)
+        out = _evaluate(closed, values, num_lanes)
+        return jax.tree.unflatten(jax.tree.structure(out_shape), [_spread(value, num_lanes) for value in out])
 
     return batched
 
 
-def is_value(leaf: object) -> bool:
-    """Whether a tree leaf is one of the three forms of a lane value."""
-    return isinstance(leaf, Shared | Stacked | Unrolled)
+def is_shared(leaf: Any) -> bool:
+    """Whether a tree leaf is the same in every lane."""
+    return isinstance(leaf, Shared)
 
 
-def example(value: Value) -> jax.ShapeDtypeStruct:
-    """Shape and dtype of the value in one game."""
-    if isinstance(value, Shared):
-        return jax.ShapeDtypeStruct(value.array.shape, value.array.dtype)
-    if isinstance(value, Stacked):
-        return jax.ShapeDtypeStruct(value.array.shape[:-1], value.array.dtype)
-    return jax.ShapeDtypeStruct(value.entries.shape, value.entries.flat[0].dtype)
+def example(leaf: Shared | Array) -> jax.ShapeDtypeStruct:
+    """Shape and dtype of an argument of ``over_lanes`` in one game."""
+    if isinstance(leaf, Shared):
+        return jax.ShapeDtypeStruct(leaf.array.shape, leaf.array.dtype)
+    return jax.ShapeDtypeStruct(leaf.shape[:-1], leaf.dtype)
 
 
-def enter(array: Array) -> Value:
-    """The value of an array ``shape + [lanes]``: unrolled when small, stacked otherwise."""
-    value = Stacked(array)
-    return Unrolled(_entries(value, array.shape[-1])) if _is_small(array.shape[:-1]) else value
+def _evaluate(closed: core.ClosedJaxpr, values: Sequence[Value], num_lanes: int) -> list[Value]:
+    """Evaluates a jaxpr on lane values."""
+    eqns, consts, invars, outvars = _inlined(closed)
+    handed_on = _handed_on(eqns, outvars)
+    env: dict[Any, Value] = {var: Shared(const) for var, const in consts.items()}
+    env.update(zip(invars, values, strict=True))
+
+    def read(atom) -> Value:
+        return Shared(jnp.asarray(atom.val)) if isinstance(atom, core.Literal) else env[atom]
+
+    for eqn, operands, results in eqns:
+        stacked = any(var in handed_on for var in results)
+        out = _apply(eqn, [read(atom) for atom in operands], stacked, num_lanes)
+        env.update(zip(results, out, strict=True))
+    return [read(atom) for atom in outvars]
 
 
-def leave(value: Value) -> Array:
-    """The array of a value: ``shape + [lanes]``, or ``shape`` if it is shared."""
-    return value.array if isinstance(value, Shared) else _spread(value, 0)
+def _inlined(closed: core.ClosedJaxpr) -> tuple[list, dict, list, list]:
+    """Equations with their operands and results, calls replaced by what they hold."""
+    eqns: list[tuple[Any, list, list]] = []
+    consts: dict = {}
+
+    def walk(closed: core.ClosedJaxpr, arguments: Sequence | None) -> list:
+        names: dict = {}
+        for var, const in zip(closed.jaxpr.constvars, closed.consts, strict=True):
+            names[var] = object()
+            consts[names[var]] = const
+        for var, argument in zip(closed.jaxpr.invars, arguments or closed.jaxpr.invars, strict=True):
+            names[var] = argument
+
+        def rename(atom):
+            return atom if isinstance(atom, core.Literal) else names[atom]
+
+        for eqn in closed.jaxpr.eqns:
+            operands = [rename(atom) for atom in eqn.invars]
+            if eqn.primitive.name in _CALLS:
+                inner = eqn.params["call_jaxpr" if "call_jaxpr" in eqn.params else "jaxpr"]
+                names.update(zip(eqn.outvars, walk(inner, operands), strict=True))
+            else:
+                results = [object() for _ in eqn.outvars]
+                names.update(zip(eqn.outvars, results, strict=True))
+                eqns.append((eqn, operands, results))
+        return [rename(atom) for atom in closed.jaxpr.outvars]
+
+    invars = [object() for _ in closed.jaxpr.invars]
+    return eqns, consts, invars, walk(closed, invars)
+
+
+def _handed_on(eqns: list, outvars: list) -> set:
+    """Values that reach a result entry by entry: those are kept whole."""
+    kept = {var for var in outvars if not isinstance(var, core.Literal)}
+    for eqn, operands, results in reversed(eqns):
+        if eqn.primitive.name in ELEMENTWISE and any(var in kept for var in results):
+            kept.update(var for var in operands if not isinstance(var, core.Literal))
+    return kept
+
+
+def _apply(eqn, operands: list[Value], stacked: bool, num_lanes: int) -> list[Value]:
+    name, bind = eqn.primitive.name, functools.partial(_bind, eqn)
+    shared = [operand.array for operand in operands if isinstance(operand, Shared)]
+    if len(shared) == len(operands):
+        return [Shared(out) for out in bind(*shared)]
+    small = all(_is_small(var.aval.shape) for var in (*eqn.invars, *eqn.outvars))
+    if name in ELEMENTWISE:
+        if small and not stacked:
+            unrolled = [_entries(operand, num_lanes) for operand in operands]
+            return [Unrolled(map_entries(lambda *vectors: bind(*vectors)[0], *unrolled))]
+        rank = len(eqn.outvars[0].aval.shape) + 1
+        aligned = [_align(_spread(operand, num_lanes), rank) for operand in operands]
+        return [Stacked(bind(*jnp.broadcast_arrays(*aligned))[0])]
+    if name == "broadcast_in_dim" and (stacked or not small):
+        shape, dims = eqn.params["shape"], eqn.params["broadcast_dimensions"]
+        array = _spread(operands[0], num_lanes)
+        return [Stacked(lax.broadcast_in_dim(array, (*shape, num_lanes), (*dims, len(shape))))]
+    if small and name in RULES:
+        out = RULES[name](eqn, *(_entries(operand, num_lanes) for operand in operands))
+        if out is not None:
+            return [Unrolled(out)]
+    return _by_vmap(eqn, operands, num_lanes)
+
+
+def _bind(eqn, *arrays):
+    out = eqn.primitive.bind(*arrays, **eqn.params)
+    return out if eqn.primitive.multiple_results else [out]
 
 
 def _is_small(shape: Sequence[int]) -> bool:
@@ -140,64 +205,13 @@ def _entries(value: Value, num_lanes: int) -> np.ndarray:
     return object_array(array.shape, (jnp.broadcast_to(array[i], (num_lanes,)) for i in np.ndindex(*array.shape)))
 
 
-def _evaluate(closed: core.ClosedJaxpr, values: Sequence[Value], num_lanes: int) -> list[Value]:
-    env: dict = {}
-
-    def read(atom) -> Value:
-        return Shared(jnp.asarray(atom.val)) if isinstance(atom, core.Literal) else env[atom]
-
-    env.update(zip(closed.jaxpr.constvars, map(Shared, closed.consts), strict=True))
-    env.update(zip(closed.jaxpr.invars, values, strict=True))
-    for eqn in closed.jaxpr.eqns:
-        out = _apply(eqn, [read(atom) for atom in eqn.invars], num_lanes)
-        env.update(zip(eqn.outvars, out, strict=True))
-    return [read(atom) for atom in closed.jaxpr.outvars]
-
-
-def _apply(eqn, operands: list[Value], num_lanes: int) -> list[Value]:
-    name = eqn.primitive.name
-    if name in _CALLS:
-        inner = eqn.params["call_jaxpr" if "call_jaxpr" in eqn.params else "jaxpr"]
-        return _evaluate(inner, operands, num_lanes)
-    bind = functools.partial(_bind, eqn)
-    shared = [operand.array for operand in operands if isinstance(operand, Shared)]
-    if len(shared) == len(operands):
-        return [Shared(out) for out in bind(*shared)]
-    small = all(_is_small(var.aval.shape) for var in (*eqn.invars, *eqn.outvars))
-    if name in ELEMENTWISE:
-        if small:
-            unrolled = [_entries(operand, num_lanes) for operand in operands]
-            return [Unrolled(map_entries(lambda *vectors: bind(*vectors)[0], *unrolled))]
-        rank = len(eqn.outvars[0].aval.shape) + 1
-        aligned = [_align(_spread(operand, num_lanes), rank) for operand in operands]
-        return [Stacked(bind(*jnp.broadcast_arrays(*aligned))[0])]
-    if small and name in RULES:
-        unrolled = [_entries(operand, num_lanes) for operand in operands]
-        out = RULES[name](eqn, *unrolled)
-        if out is not None:
-            return [Unrolled(out)]
-    if not small and name == "broadcast_in_dim":
-        return [_broadcast_stacked(eqn, _spread(operands[0], num_lanes), num_lanes)]
-    return _by_vmap(eqn, operands, num_lanes)
-
-
-def _bind(eqn, *arrays):
-    out = eqn.primitive.bind(*arrays, **eqn.params)
-    return out if eqn.primitive.multiple_results else [out]
-
-
 def _align(array: Array, rank: int) -> Array:
     """Inserts the axes that let a scalar of the game, [lanes], meet an array of higher rank."""
     return array.reshape((1,) * (rank - array.ndim) + array.shape)
-
-
-def _broadcast_stacked(eqn, array: Array, num_lanes: int) -> Stacked:
-    shape, dims = eqn.params["shape"], eqn.params["broadcast_dimensions"]
-    return Stacked(lax.broadcast_in_dim(array, (*shape, num_lanes), (*dims, len(shape))))
 
 
 def _by_vmap(eqn, operands: list[Value], num_lanes: int) -> list[Value]:
     arrays = [operand.array if isinstance(operand, Shared) else _spread(operand, num_lanes) for operand in operands]
     axes = [None if isinstance(operand, Shared) else -1 for operand in operands]
     out = jax.vmap(functools.partial(_bind, eqn), in_axes=axes, out_axes=-1)(*arrays)
-    return [enter(array) for array in out]
+    return [Stacked(array) for array in out]

@@ -41,31 +41,31 @@ def threefry2x32(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tupl
 
 
 class Stream:
-    """The words of one (game, round, consumer), drawn in pairs by ``draw(pair index)``.
+    """The words of one (game, round, consumer).
 
-    ``spare`` is a word of which the low 16 bits are nobody else's; they lengthen a deep uniform
-    that would otherwise cost a second pair.
+    ``draw(first, count)`` gives pairs of words number ``first``, ``first + 1``, ... as two arrays [count].
+    ``spare`` is a word of which the low 16 bits are nobody else's; they lengthen a deep uniform that would
+    otherwise cost a second pair.
     """
 
     def __init__(
         self,
-        draw: Callable[[int], tuple[Array, Array]],
+        draw: Callable[[int, int], tuple[Array, Array]],
         first: int = 0,
         last: int = DRAWS,
         spare: Callable[[], Array] | None = None,
     ):
         self._draw, self._first, self._last, self._spare = draw, first, last, spare
 
-    def words(self, count: int) -> list[Array]:
-        """The first ``count`` words of the stream, each a uint32 scalar."""
-        pairs = [self._draw(self._first + pair) for pair in range(-(-count // 2))]
-        return [word for pair in pairs for word in pair][:count]
+    def words(self, count: int) -> Array:
+        """The first ``count`` words of the stream, uint32 [count]."""
+        return jnp.concatenate(self._draw(self._first, -(-count // 2)))[:count]
 
     def deep_words(self, more: int = 0) -> list[Array]:
         """Three words for a deep uniform, and ``more`` besides."""
         if self._spare is None:
-            return self.words(3 + more)
-        words = self.words(2 + more)
+            return list(self.words(3 + more))
+        words = list(self.words(2 + more))
         return [*words[:2], self._spare() << jnp.uint32(16), *words[2:]]
 
     def split(self, count: int) -> list["Stream"]:
@@ -77,33 +77,38 @@ class Stream:
 
 Key = Stream | Array
 
+Draw = Callable[[int, int, int], tuple[Array, Array]]  # (consumer, first pair, count) -> two arrays [count]
 
-def streams(draw: Callable[[int, int], tuple[Array, Array]]) -> tuple[Stream, Stream, Stream]:
-    """The streams of a round for its policy, its arm and its loss, from ``draw(consumer, pair)``."""
+
+def streams(draw: Draw) -> tuple[Stream, Stream, Stream]:
+    """The streams of a round for its policy, its arm and its loss."""
 
     def of(consumer: int, spare: Callable[[], Array] | None = None) -> Stream:
-        return Stream(lambda pair: draw(consumer, pair), spare=spare)
+        return Stream(lambda first, count: draw(consumer, first, count), spare=spare)
 
     # Drawing an arm takes 48 of its 64 bits; the other 16 go to the loss.
-    return of(POLICY), of(ARM), of(LOSS, spare=lambda: draw(ARM, 0)[1])
+    return of(POLICY), of(ARM), of(LOSS, spare=lambda: draw(ARM, 0, 1)[1][0])
 
 
 def round_streams(key: Array, t: Array) -> tuple[Stream, Stream, Stream]:
     """The streams of round ``t`` of the game with this JAX key."""
     k0, k1 = jax.random.key_data(key)
-    return streams(lambda consumer, pair: threefry2x32((k0, k1), counter(t, consumer, pair)))
+
+    def draw(consumer: int, first: int, count: int) -> tuple[Array, Array]:
+        rounds = jnp.full(count, jnp.asarray(t).astype(jnp.uint32))
+        return threefry2x32((k0, k1), (rounds, pair_counters(consumer, first, count)))
+
+    return streams(draw)
 
 
-def counter(t: Array, consumer: int, pair: int) -> tuple[Array, Array]:
-    """The cipher's input for one pair of words."""
-    return jnp.asarray(t).astype(jnp.uint32), jnp.uint32(consumer * DRAWS + pair)
+def pair_counters(consumer: int, first: int, count: int) -> Array:
+    """The second word of the cipher's input, one for each pair; the first is the round."""
+    return jnp.uint32(consumer * DRAWS + first) + jnp.arange(count, dtype=jnp.uint32)
 
 
-def words(key: Key, count: int) -> Sequence[Array]:
+def words(key: Key, count: int) -> Array:
     """``count`` uint32 words of a stream or JAX key."""
-    if isinstance(key, Stream):
-        return key.words(count)
-    return list(jax.random.bits(key, (count,), jnp.uint32))
+    return key.words(count) if isinstance(key, Stream) else jax.random.bits(key, (count,), jnp.uint32)
 
 
 def split(key: Key, count: int = 2) -> Sequence[Key]:
@@ -113,7 +118,7 @@ def split(key: Key, count: int = 2) -> Sequence[Key]:
 
 def uniform(key: Key, shape: tuple[int, ...] = ()) -> Array:
     """Uniform on [0, 1), 24 bits (32 in float64): for what has no tail."""
-    return _shaped([_fraction(word) for word in words(key, math.prod(shape))], shape)
+    return _fraction(words(key, math.prod(shape))).reshape(shape)
 
 
 def deep_uniform(key: Key, shape: tuple[int, ...] = ()) -> Array:
@@ -123,8 +128,7 @@ def deep_uniform(key: Key, shape: tuple[int, ...] = ()) -> Array:
     """
     if shape == ():
         return _deep(*_deep_words(key))
-    w = words(key, 3 * math.prod(shape))
-    return _shaped([_deep(*w[3 * n : 3 * n + 3]) for n in range(math.prod(shape))], shape)
+    return _deep(*words(key, 3 * math.prod(shape)).reshape(3, *shape))
 
 
 def signed_uniform(key: Key) -> tuple[Array, Array]:
@@ -133,25 +137,28 @@ def signed_uniform(key: Key) -> tuple[Array, Array]:
     return jnp.where(w3 >> jnp.uint32(31) == 0, 1.0, -1.0).astype(_dtype()), _deep(w0, w1, w2)
 
 
-def polar(key: Key) -> tuple[Array, Array]:
+def polar(key: Key, shape: tuple[int, ...] = ()) -> tuple[Array, Array]:
     """A deep uniform and the cosine of an independent uniform angle (Box-Muller's two parts)."""
-    w0, w1, w2, w3 = _deep_words(key, more=1)
+    if shape == ():
+        w0, w1, w2, w3 = _deep_words(key, more=1)
+    else:
+        w0, w1, w2, w3 = words(key, 4 * math.prod(shape)).reshape(4, *shape)
     return _deep(w0, w1, w2), jnp.cos(2 * math.pi * _fraction(w3))
 
 
 def normal(key: Key, shape: tuple[int, ...] = ()) -> Array:
-    """Standard normal by Box-Muller, tails to 13 standard deviations in float64."""
-    draws = [polar(part) for part in split(key, math.prod(shape))] if shape else [polar(key)]
-    return _shaped([jnp.sqrt(-2 * jnp.log(radius)) * cosine for radius, cosine in draws], shape)
+    """Standard normal by Box-Muller, its tails as deep as the uniform's."""
+    radius, cosine = polar(key, shape)
+    return jnp.sqrt(-2 * jnp.log(radius)) * cosine
 
 
 def exponential(key: Key, shape: tuple[int, ...] = ()) -> Array:
-    """Standard exponential, tail to 67."""
+    """Standard exponential."""
     return -jnp.log(deep_uniform(key, shape))
 
 
 def _deep_words(key: Key, more: int = 0) -> Sequence[Array]:
-    return key.deep_words(more) if isinstance(key, Stream) else words(key, 3 + more)
+    return key.deep_words(more) if isinstance(key, Stream) else list(words(key, 3 + more))
 
 
 def _dtype():
@@ -171,7 +178,3 @@ def _deep(w0: Array, w1: Array, w2: Array) -> Array:
     dtype = _dtype()
     low = w2.astype(dtype) * 2.0**-96 + 2.0**-97
     return w0.astype(dtype) * 2.0**-32 + (w1.astype(dtype) * 2.0**-64 + low)
-
-
-def _shaped(scalars: list[Array], shape: tuple[int, ...]) -> Array:
-    return scalars[0] if shape == () else jnp.stack(scalars).reshape(shape)

@@ -4,7 +4,6 @@ Moving data is NumPy's work at tracing time and emits nothing; reductions become
 operations. A rule returns None where it does not apply, and ``lanes`` falls back on ``vmap``.
 """
 
-import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -51,13 +50,21 @@ def _scalar(vector: Array) -> np.ndarray:
     return object_array((), [vector])
 
 
+def _tree(combine: Callable, entries: list):
+    """Folds neighbours: a chain of K dependent operations would leave the vector unit waiting."""
+    while len(entries) > 1:
+        pairs = [combine(*entries[n : n + 2]) for n in range(0, len(entries) - 1, 2)]
+        entries = pairs + entries[len(pairs) * 2 :]
+    return entries[0]
+
+
 def _reduced(combine: Callable) -> Callable:
     def rule(eqn, operand: np.ndarray) -> np.ndarray:
         axes = tuple(eqn.params["axes"])
         kept = tuple(axis for axis in range(operand.ndim) if axis not in axes)
         rows = operand.transpose(*kept, *axes).reshape(*(operand.shape[axis] for axis in kept), -1)
         shape = rows.shape[:-1]
-        return object_array(shape, (functools.reduce(combine, rows[index]) for index in np.ndindex(*shape)))
+        return object_array(shape, (_tree(combine, list(rows[index])) for index in np.ndindex(*shape)))
 
     return rule
 
@@ -67,12 +74,13 @@ def _arg(better: Callable) -> Callable:
         if operand.ndim != 1:
             return None
         dtype = eqn.params["index_dtype"]
-        best, where = operand[0], jnp.zeros_like(operand[0], dtype)
-        for position, entry in enumerate(operand[1:], start=1):
-            improves = better(entry, best)  # strict: ties go to the lowest index
-            best = jnp.where(improves, entry, best)
-            where = jnp.where(improves, jnp.asarray(position, dtype), where)
-        return _scalar(where)
+
+        def winner(left, right):
+            improves = better(right[0], left[0])  # strict: ties go to the lowest index
+            return tuple(jnp.where(improves, new, old) for old, new in zip(left, right, strict=True))
+
+        entries = [(entry, jnp.full_like(entry, n, dtype)) for n, entry in enumerate(operand)]
+        return _scalar(_tree(winner, entries)[1])
 
     return rule
 

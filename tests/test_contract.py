@@ -14,7 +14,7 @@ from jaxbandit.types import field, public_fields, pytree
 HORIZON = 300
 
 # Arguments for fields without a default; a policy with other needs adds its line here.
-REQUIRED = {"horizon": HORIZON}
+REQUIRED = {"horizon": HORIZON, "moment_order": 1.5, "moment_bound": 1.0}
 
 HOSTILE = {
     "zero": np.zeros(HORIZON),

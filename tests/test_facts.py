@@ -5,24 +5,25 @@ fact is a function of a trajectory; the same functions run on broken variants of
 """
 
 import functools
+import itertools
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import jaxbandit as jb
 from jaxbandit.arms import one_hot, pick, rest
-from jaxbandit.policies.uniinf import SMALLEST_REST, UniINFState
-from jaxbandit.simplex import log_barrier
+from jaxbandit.policies.uniinf import UniINFState
 from jaxbandit.types import Array, field, pytree
 
 TOLERANCE = 1e-10  # relative to the larger side
 FLOOR = 1e-290  # squares of tiny losses leave the range of float64
+SMALLEST_REST = 2.0**-100  # where 1 - x is held when it underflows
 NUM_ARMS = (2, 3, 5, 10)
 ROUNDS = 128
 
@@ -124,7 +125,7 @@ def _play(policy, num_arms: int, script: Script):
         at_arm = pick(probe.cumulative_loss, arm)
         estimate = at_arm - jnp.where(at_arm == 0, jnp.max(probe.cumulative_loss), 0)  # a negative one lifts the others
         growth = (probe.scale - state.scale) + probe.scale_lost
-        z = log_barrier(after.cumulative_loss / state.scale)
+        z = policy.probabilities(after._replace(scale=state.scale), t, None)
         return after, (state, x, arm, loss, after, z, estimate, growth)
 
     t = jnp.arange(1, script.value.shape[0] + 1, dtype=jnp.int32)
@@ -345,10 +346,307 @@ GAMES = st.sampled_from(NUM_ARMS).flatmap(
 )
 
 
+# Eleven losses in twelve push arm 0 away by a quarter of its distance: of two arms the other has 1 - x < 1e-9.
+PUSHED_AWAY = repeated([(1 - 1e-9, True)] * 11 + [(0.5, True)], [(0, 0.0)] * 11 + [(3, 0.0)])
+
+
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("fact", FACTS)
 @FIXED
 @given(game=GAMES, script=SCRIPTS)
+@example(game=(2, 100.0), script=PUSHED_AWAY)
+@example(game=(10, 1e6), script=PUSHED_AWAY._replace(value=-PUSHED_AWAY.value))
 def test_fact(fact, game, script):
     num_arms, horizon = game
     check(fact, jb.UniINF(horizon=horizon), num_arms, script)
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_constants_are_attained():
+    """Losses just below the threshold come close to the constants: smaller ones would be false."""
+    losses = [(1 - 1e-9, True), (-1 + 1e-9, True), (0.5, True), (-0.9, True)]
+    script = repeated(losses, [(0, 0.1), (0, 0.9), (2, 0.0), (3, 0.0), (3, 0.0)])
+    game = play(jb.UniINF(horizon=1_000.0), 2, script)
+    ratio = game.z / game.x[:-1]
+    assert ratio.min() < 0.757
+    assert ratio.max() > 1.398
+    assert np.max(game.div * game.S[:-1] / (game.estimate * game.x_arm * game.x_rest) ** 2) > 1.03
+    assert np.max(np.cumsum(game.div) / np.cumsum(game.growth)) > 1.9 * game.num_arms * game.log_horizon
+
+
+@pytree
+class Variant(jb.UniINF):
+    """uniINF written a second time, with the mistakes one could make."""
+
+    label: ClassVar[str] = "variant"
+
+    threshold_factor: float = field(default=1.0)
+    clip: bool = field(default=True, static=True)
+    weigh: bool = field(default=True, static=True)  # by 1 - x, in the threshold and in the scale
+
+    def update(self, state: UniINFState, t: Array, x: Array, arm: Array, loss: Array) -> UniINFState:
+        del t
+        S, num_arms = state.scale, x.shape[0]
+        weight = jnp.maximum(rest(x, arm), SMALLEST_REST) if self.weigh else 1.0
+        threshold = self.threshold_factor * S / (4 * weight)
+        estimate = jnp.where(jnp.abs(loss) < threshold, loss / pick(x, arm), 0)
+        clipped = jnp.clip(loss, -threshold, threshold) if self.clip else loss
+        square = (clipped * weight) ** 2 / (num_arms * jnp.log(self.horizon))
+        growth = square / (S + jnp.sqrt(S**2 + square))
+        L = state.cumulative_loss + jnp.where(one_hot(arm, num_arms), estimate, 0)
+        S_next = S + growth
+        return UniINFState(
+            cumulative_loss=L - jnp.min(L),
+            scale=S_next,
+            cumulative_lost=jnp.zeros_like(L),
+            scale_lost=(S - S_next) + growth,
+        )
+
+
+def broken_facts(policy) -> set[str]:
+    """The facts that fail in some of a few fixed games."""
+    games = [heavy_tailed(seed, 4.0, 1.0) for seed in range(3)]
+    games.append(repeated([(1 - 1e-9, True), (-1.9, True), (1.9, True)], [(0, 0.1), (1, 0.5), (2, 0.0), (3, 0.0)]))
+    broken = set()
+    for fact in FACTS:
+        for script in games:
+            try:
+                check(fact, policy, 3, script)
+            except AssertionError:
+                broken.add(fact)
+    return broken
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    ("mistake", "facts"),
+    [
+        pytest.param({}, set(), id="none"),
+        pytest.param(
+            {"threshold_factor": 2.0}, {"stability", "growth_of_a_round", "definitions"}, id="threshold doubled"
+        ),
+        pytest.param({"clip": False}, {"growth_of_a_round", "scale_bound", "definitions"}, id="no clip"),
+        pytest.param({"weigh": False}, {"definitions"}, id="1 - x dropped"),
+    ],
+)
+def test_negative_controls(mistake, facts):
+    """Each mistake breaks the facts that speak of it, and no other."""
+    assert broken_facts(Variant(horizon=1_000.0, **mistake)) == facts
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_loss_at_the_threshold_is_skipped_and_one_below_is_kept(sign):
+    policy = jb.UniINF(horizon=100.0)
+    state = policy.init(2)
+    x = policy.probabilities(state, 1, None)
+    threshold = 2.0  # 4 / (4 (1 - 1/2)), exactly
+    update = jax.jit(policy.update)
+    at = update(state, 1, x, 0, sign * threshold)
+    below = update(state, 1, x, 0, sign * np.nextafter(threshold, 0))
+    np.testing.assert_array_equal(at.cumulative_loss, 0)
+    np.testing.assert_allclose(np.ptp(below.cumulative_loss), 4.0, rtol=1e-15)
+    for after in (at, below):
+        np.testing.assert_allclose(after.scale**2, 16 * (1 + 1 / (16 * 2 * math.log(100))), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_rest_is_held_where_it_underflows(dtype):
+    """With 1 - x below 2^-100 the threshold is 2^100 S / 4 and a skipped round grows S as ever."""
+    with jax.enable_x64(dtype == "float64"):
+        policy = jb.UniINF(horizon=100.0)
+        state = policy.init(2)._replace(cumulative_loss=jnp.array([0.0, 1e36], dtype))
+        x = policy.probabilities(state, 1, None)
+        update = jax.jit(policy.update)
+        kept, skipped = (update(state, 1, x, 0, part * 2.0**100) for part in (0.99, 1.01))
+    assert np.asarray(x)[0] == 1
+    np.testing.assert_allclose(kept.cumulative_loss[1], 1e36 - 0.99 * 2.0**100, rtol=1e-6)
+    np.testing.assert_array_equal(skipped.cumulative_loss, state.cumulative_loss)
+    growth = np.float64(skipped.scale) + np.float64(skipped.scale_lost) - 4
+    np.testing.assert_allclose(growth * (8 + growth), 1 / (2 * math.log(100)), rtol=1e-5)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("num_arms", NUM_ARMS)
+def test_zero_losses_leave_play_uniform(num_arms):
+    script = heavy_tailed(0, 1.0, 1.0)
+    game = play(jb.UniINF(horizon=100.0), num_arms, script._replace(value=np.zeros(ROUNDS)))
+    np.testing.assert_allclose(game.x, 1 / num_arms, rtol=1e-15)
+    np.testing.assert_array_equal(game.S, 4.0)
+    assert np.ptp(play(jb.UniINF(horizon=100.0), num_arms, script).x) > 0.1
+
+
+def rounds_of(policy, num_arms: int):
+    """The rounds of a heavy-tailed game: states, x, arms, losses, states after."""
+    rounds, _, _ = _play(policy, num_arms, heavy_tailed(5, 2.0, 1.2))
+    return rounds[:5]
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_constant_added_to_the_cumulative_losses_changes_nothing():
+    policy = jb.UniINF(horizon=1_000.0)
+    state, x, arm, loss, after = rounds_of(policy, 3)
+    t = jnp.zeros(ROUNDS, jnp.int32)
+    update = jax.jit(jax.vmap(policy.update))
+    for constant in (-3.0, 0.7, 1e4):
+        found = update(state._replace(cumulative_loss=state.cumulative_loss + constant), t, x, arm, loss)
+        L, expected = (np.asarray(s.cumulative_loss + s.cumulative_lost) for s in (found, after))
+        np.testing.assert_allclose(L, expected, atol=1e-14 * (abs(constant) + expected.max()))
+        np.testing.assert_array_equal(found.scale, after.scale)
+        np.testing.assert_array_equal(np.min(found.cumulative_loss, axis=1), 0)
+
+
+@pytest.mark.usefixtures("x64")
+def test_relabelling_the_arms_relabels_x():
+    policy = jb.UniINF(horizon=1_000.0)
+    state, x, arm, loss, after = jax.device_get(rounds_of(policy, 5))
+
+    @jax.jit
+    @jax.vmap
+    def play_again(state, arm, loss):
+        x = policy.probabilities(state, 1, None)
+        return x, policy.update(state, 1, x, arm, loss)
+
+    for order in itertools.permutations(range(5)):
+        relabelled = state._replace(
+            cumulative_loss=state.cumulative_loss[:, order], cumulative_lost=state.cumulative_lost[:, order]
+        )
+        x_found, found = play_again(relabelled, np.argsort(order)[arm].astype(np.int32), loss)
+        np.testing.assert_allclose(x_found, x[:, order], rtol=1e-13)
+        np.testing.assert_allclose(found.scale, after.scale, rtol=1e-14)
+        L, size = after.cumulative_loss[:, order], np.max(after.cumulative_loss)
+        np.testing.assert_allclose(found.cumulative_loss, L, rtol=1e-12, atol=1e-14 * size)
+
+
+@pytest.mark.parametrize("arm", [0, 1])
+def test_terms_below_the_rounding_of_their_sum_are_not_lost_in_float32(arm):
+    """4,000 terms, each less than a third of an ulp of L at arm 1 (2^20) and of S (4): plain sums would stand still."""
+    policy, rounds, x, loss = jb.UniINF(horizon=1_000.0), 4_000, np.array([0.5, 0.5], np.float32), 0.002
+
+    @jax.jit
+    def play_on(state):
+        return jax.lax.fori_loop(0, rounds, lambda t, state: policy.update(state, t, x, arm, jnp.float32(loss)), state)
+
+    start = policy.init(2)._replace(cumulative_loss=jnp.array([0.0, 2.0**20]))
+    state = play_on(start)
+    assert state.scale.dtype == np.float32
+    L, S, L_lost, S_lost = (np.asarray(leaf, np.float64) for leaf in state)
+    added = (L + L_lost - [0.0, 2.0**20]) @ [-1.0, 1.0]
+    np.testing.assert_allclose(added, (1 if arm == 1 else -1) * rounds * loss / 0.5, rtol=1e-4)
+    square = rounds * (loss * 0.5) ** 2 / (2 * math.log(1_000))
+    np.testing.assert_allclose(S + S_lost - 4, square / (4 + math.sqrt(16 + square)), rtol=1e-4)
+    assert loss / 0.5 < np.spacing(np.float32(2.0**20)) / 3
+    assert square / rounds / 8 < np.spacing(np.float32(4)) / 3
+
+
+@pytest.mark.usefixtures("x64")
+def test_one_arm():
+    policy = jb.UniINF(horizon=100.0)
+
+    @jax.jit
+    def one_round(state, loss):
+        x = policy.probabilities(state, 1, None)
+        after = policy.update(state, 1, x, 0, loss)
+        return x, after, policy.measure(state, 1, x, 0, loss, after)["skipped"]
+
+    state = policy.init(1)
+    for loss in (1.0, -3.0, 0.0, 1e6, -1e12, 1e20):
+        x, state, skipped = one_round(state, loss)
+        assert x.tolist() == [1.0]
+        assert state.scale == 4.0
+        assert skipped == 0
+        assert all(np.isfinite(leaf).all() for leaf in state)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "num_arms"), [("float32", 2), ("float32", 10), *(("float64", num_arms) for num_arms in NUM_ARMS)]
+)
+@FIXED
+@given(
+    losses=st.lists(st.sampled_from([1e30, -1e30, np.inf, -np.inf, 0.0, 1.0]), min_size=1, max_size=6),
+    choices=st.lists(CHOICES, min_size=1, max_size=6),
+)
+def test_hostile_losses_leave_the_state_finite(dtype, num_arms, losses, choices):
+    with jax.enable_x64(dtype == "float64"):
+        script = repeated([(loss, False) for loss in losses], choices)
+        (_, x, _, _, after, *_), _, _ = jax.device_get(_play(jb.UniINF(horizon=1_000.0), num_arms, script))
+    assert x.dtype == dtype
+    assert all(np.isfinite(leaf).all() for leaf in (x, *after))
+    assert np.all(x > 0)
+    np.testing.assert_allclose(x.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("num_arms", [2, 10])
+def test_measures_are_the_terms_of_the_decomposition(num_arms):
+    policy, script = jb.UniINF(horizon=1_000.0), heavy_tailed(5, 2.0, 1.2)
+    game = play(policy, num_arms, script)
+    state, x, arm, loss, after = rounds_of(policy, num_arms)
+    measured = jax.jit(jax.vmap(policy.measure))(state, jnp.arange(1, ROUNDS + 1, dtype=jnp.int32), x, arm, loss, after)
+    shift = np.diff(_log_barrier_sum(game) - game.S * np.log(benchmarks(game)[0]).sum(), prepend=0.0)
+    shift = np.append(shift[0] + shift[1], shift[2:])  # round 1 carries the term t = 0
+    np.testing.assert_allclose(measured["div"], game.div, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(measured["shift"], shift, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(measured["skipped"], game.skipped)
+    np.testing.assert_array_equal(measured["skip_error"], np.where(game.skipped, np.abs(game.loss), 0))
+    assert 5 < game.skipped.sum() < ROUNDS - 5
+
+
+@pytree
+class Decomposed(jb.UniINF):
+    """uniINF that measures the skipping error off arm 0, the best one in the worlds below."""
+
+    label: ClassVar[str] = "uniINF"
+
+    def measure(self, state, t, x, arm, loss, after) -> dict[str, Array]:
+        terms = jb.UniINF.measure(self, state, t, x, arm, loss, after)
+        return terms | {"skip_error_off_best": jnp.where(arm == 0, 0, terms["skip_error"])}
+
+
+def simulate(policy, world, horizon: int, num_seeds: int, measures: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Values at the horizon, [seed] each."""
+    ds = jb.simulate(
+        policy, world, horizon=horizon, num_seeds=num_seeds, record=[horizon], dtype="float64", measures=measures
+    )
+    assert not ds.failed.any()
+    return {name: ds[name].values[:, -1].astype(np.float64) for name in (*measures, "regret")}
+
+
+def assert_mean_at_most(samples: np.ndarray, bound: float, z: float = 5.0) -> None:
+    """The expectation is at most ``bound``, with z = 5 standard errors to spare."""
+    stderr = samples.std(ddof=1) / math.sqrt(samples.size)
+    assert samples.mean() + z * stderr <= bound, (samples.mean(), stderr, bound)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("means", "tail_index", "horizon"),
+    [([0.5, 1.0, 1.0], 1.6, 2**14), ([0.2, 0.6], 1.3, 2**12), ([10.0] * 10, 4.0, 2**15)],
+)
+def test_expected_scale(means, tail_index, horizon):
+    world, num_arms = jb.Pareto(means=means, tail_index=tail_index), len(means)
+    scale = simulate(jb.UniINF(horizon=float(horizon)), world, horizon, 128, ("scale",))["scale"]
+    bounds = []
+    for alpha in {1.1, 1.2, world.moment_order}:
+        growth = (horizon / (num_arms * math.log(horizon))) ** (1 / alpha)
+        bounds.append(math.sqrt(2) * 4 + 2 ** (2 - 3 / alpha) * world.moment(alpha) * growth)
+        assert_mean_at_most(scale, bounds[-1])
+    if tail_index == 4.0:  # many small losses: the bound is near
+        assert scale.mean() > min(bounds) / 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("means", "tail_index", "horizon"), [([0.5, 1.0, 1.0], 2.5, 2**14), ([0.2, 0.6], 1.3, 2**12)])
+def test_expected_regret_is_at_most_its_decomposition(means, tail_index, horizon):
+    world, num_arms = jb.Pareto(means=means, tail_index=tail_index), len(means)
+    sigma = world.moment(world.moment_order)
+    measures = ("div", "shift", "skip_error", "skip_error_off_best")
+    found = simulate(Decomposed(horizon=float(horizon)), world, horizon, 512, measures)
+    for skip_error in ("skip_error", "skip_error_off_best"):
+        room = found["div"] + found["shift"] + found[skip_error] - found["regret"]
+        assert_mean_at_most(-room, 2 * sigma * (num_arms - 1))
+    # Without any one of its large terms the bound is false.
+    for term in ("shift", "skip_error_off_best"):
+        room = found["div"] + found["shift"] + found["skip_error_off_best"] - found["regret"] - found[term]
+        with pytest.raises(AssertionError):
+            assert_mean_at_most(-room, 2 * sigma * (num_arms - 1))

@@ -1,4 +1,11 @@
-"""The lane transform does what ``vmap`` over a trailing axis does, for every primitive it treats itself."""
+"""The lane transform does what ``vmap`` over a trailing axis does, for every primitive it treats itself.
+
+Compiling takes the time: what only goes another way to the same rule is marked slow.
+"""
+
+import functools
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +17,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 import jaxbandit as jb
-from jaxbandit import arms, lanes, random, simplex
+from jaxbandit import arms, lanes, random, simplex, unrolled
 
 LANES = 4
 SMALL, LARGE = 3, 40
@@ -31,31 +38,44 @@ DOMAINS = {
 }
 
 
-def sample(spec, size, seed=0):
+def sample(spec, size=SMALL, seed=0):
     """An array with lanes last; ``real`` is a scalar of the game, ``real[K]`` an array over arms."""
     name, _, dims = spec.partition("[")
     shape = tuple(size if dim == "K" else int(dim) for dim in dims.rstrip("]").split(",") if dim)
-    rng = np.random.default_rng([seed, *map(ord, spec)])
-    return jnp.asarray(DOMAINS[name](rng, (*shape, LANES)))
+    return DOMAINS[name](np.random.default_rng([seed, *map(ord, spec)]), (*shape, LANES))
 
 
-def samples(specs, size):
+def samples(specs, size=SMALL):
     return [sample(spec, size, seed) for seed, spec in enumerate(specs)]
+
+
+def shared(operand):
+    """The first lane's value, for all lanes."""
+    return lanes.Shared(jnp.asarray(operand[..., 0]))
 
 
 def assert_same(fn, *operands):
     """``over_lanes(fn)`` equals ``vmap``; operands are arrays with lanes last, or shared values."""
-    shared = [isinstance(operand, lanes.Shared) for operand in operands]
-    values = [operand if common else lanes.enter(operand) for operand, common in zip(operands, shared, strict=True)]
-    arrays = [operand.array if common else operand for operand, common in zip(operands, shared, strict=True)]
-    axes = [None if common else -1 for common in shared]
+    is_shared = [isinstance(operand, lanes.Shared) for operand in operands]
+    axes = [None if common else -1 for common in is_shared]
 
-    got = lanes.over_lanes(fn, LANES)(*values)
-    expected = jax.vmap(fn, in_axes=axes, out_axes=-1, axis_size=LANES)(*arrays)
+    def both(*operands):
+        values = [x if common else lanes.enter(x) for x, common in zip(operands, is_shared, strict=True)]
+        arrays = [x.array if common else x for x, common in zip(operands, is_shared, strict=True)]
+        expected = jax.vmap(fn, in_axes=axes, out_axes=-1, axis_size=LANES)(*arrays)
+        return lanes.over_lanes(fn, LANES)(*values), expected
+
+    # Scatters are run operation by operation: see test_two_scatters_of_one_arm_compile.
+    if not any("scatter" in name for name in primitives(fn, operands)):
+        both = jax.jit(both, compiler_options={"xla_backend_optimization_level": 0})
+    assert_values(*both(*jax.tree.map(jnp.asarray, operands)))
+
+
+def assert_values(got, expected):
     assert jax.tree.structure(got, is_leaf=lanes.is_value) == jax.tree.structure(expected)
     for value, array in zip(jax.tree.leaves(got, is_leaf=lanes.is_value), jax.tree.leaves(expected), strict=True):
-        unrolled = 0 < array.size // LANES <= lanes.UNROLL
-        assert isinstance(value, lanes.Unrolled if unrolled else lanes.Stacked)
+        is_small = 0 < array.size // LANES <= lanes.UNROLL
+        assert isinstance(value, lanes.Unrolled if is_small else lanes.Stacked)
         assert_equal(lanes.leave(value), array)
 
 
@@ -63,12 +83,13 @@ def assert_equal(got, expected):
     assert got.shape == expected.shape
     assert got.dtype == expected.dtype
     if jnp.issubdtype(expected.dtype, jnp.floating):
-        np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
+        tolerance = 1e-14 if expected.dtype == jnp.float64 else 1e-6
+        np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
     else:
         np.testing.assert_array_equal(got, expected)
 
 
-def primitives(fn, specs, size=SMALL):
+def primitives(fn, operands):
     """The names of the primitives of ``fn`` written out, inside calls too."""
     names = set()
 
@@ -79,51 +100,52 @@ def primitives(fn, specs, size=SMALL):
                 if hasattr(param, "jaxpr"):
                     walk(param.jaxpr)
 
-    walk(jax.make_jaxpr(fn)(*(array[..., 0] for array in samples(specs, size))).jaxpr)
+    arrays = [x.array if isinstance(x, lanes.Shared) else x[..., 0] for x in operands]
+    walk(jax.make_jaxpr(fn)(*arrays).jaxpr)
     return names
 
 
 ELEMENTWISE = {
     "abs": (jnp.abs, "real[K]"),
-    "acos": (lax.acos, "unit[K]"),
-    "acosh": (lambda x: lax.acosh(1 + x), "positive[K]"),
+    "acos": (lax.acos, "unit"),
+    "acosh": (lambda x: lax.acosh(1 + x), "positive"),
     "add": (jnp.add, "real[K]", "real[K]"),
     "add_any": (jax.grad(lambda x: jnp.sum(x * x + jnp.sin(x))), "real[K]"),
     "and": (jnp.bitwise_and, "uint[K]", "uint[K]"),
-    "asin": (lax.asin, "unit[K]"),
-    "asinh": (lax.asinh, "real[K]"),
-    "atan": (lax.atan, "real[K]"),
-    "atan2": (jnp.arctan2, "real[K]", "real[K]"),
-    "atanh": (lax.atanh, "unit[K]"),
-    "bessel_i0e": (special.i0e, "real[K]"),
-    "bessel_i1e": (special.i1e, "real[K]"),
+    "asin": (lax.asin, "unit"),
+    "asinh": (lax.asinh, "real"),
+    "atan": (lax.atan, "real"),
+    "atan2": (jnp.arctan2, "real", "real"),
+    "atanh": (lax.atanh, "unit"),
+    "bessel_i0e": (special.i0e, "real"),
+    "bessel_i1e": (special.i1e, "real"),
     "bitcast_convert_type": (lambda x: lax.bitcast_convert_type(x, jnp.uint32), "real[K]"),
-    "cbrt": (jnp.cbrt, "real[K]"),
+    "cbrt": (jnp.cbrt, "real"),
     "ceil": (jnp.ceil, "real[K]"),
     "clamp": (lambda x: lax.clamp(jnp.float32(-1), x, jnp.float32(2)), "real[K]"),
     "clz": (lax.clz, "uint[K]"),
     "convert_element_type": (lambda x: x.astype(jnp.int32), "real[K]"),
     "copy": (jnp.copy, "real[K]"),
     "cos": (jnp.cos, "real[K]"),
-    "cosh": (jnp.cosh, "real[K]"),
-    "digamma": (special.digamma, "positive[K]"),
+    "cosh": (jnp.cosh, "real"),
+    "digamma": (special.digamma, "positive"),
     "div": (jnp.divide, "real[K]", "positive[K]"),
     "eq": (jnp.equal, "ties[K]", "ties[K]"),
-    "erf": (special.erf, "real[K]"),
-    "erf_inv": (special.erfinv, "unit[K]"),
-    "erfc": (special.erfc, "real[K]"),
+    "erf": (special.erf, "real"),
+    "erf_inv": (special.erfinv, "unit"),
+    "erfc": (special.erfc, "real"),
     "exp": (jnp.exp, "real[K]"),
     "exp2": (jnp.exp2, "real[K]"),
     "expm1": (jnp.expm1, "real[K]"),
     "floor": (jnp.floor, "real[K]"),
     "ge": (jnp.greater_equal, "ties[K]", "ties[K]"),
     "gt": (jnp.greater, "small[K]", "small[K]"),
-    "igamma": (special.gammainc, "positive[K]", "positive[K]"),
-    "igammac": (special.gammaincc, "positive[K]", "positive[K]"),
+    "igamma": (special.gammainc, "positive", "positive"),
+    "igammac": (special.gammaincc, "positive", "positive"),
     "integer_pow": (lambda x: x**-3, "positive[K]"),
     "is_finite": (jnp.isfinite, "special[K]"),
     "le": (jnp.less_equal, "uint[K]", "uint[K]"),
-    "lgamma": (special.gammaln, "positive[K]"),
+    "lgamma": (special.gammaln, "positive"),
     "log": (jnp.log, "positive[K]"),
     "log1p": (jnp.log1p, "positive[K]"),
     "logistic": (jax.nn.sigmoid, "real[K]"),
@@ -133,13 +155,13 @@ ELEMENTWISE = {
     "mul": (jnp.multiply, "uint[K]", "uint[K]"),
     "ne": (jnp.not_equal, "bool[K]", "bool[K]"),
     "neg": (jnp.negative, "int[K]"),
-    "nextafter": (jnp.nextafter, "real[K]", "real[K]"),
+    "nextafter": (jnp.nextafter, "real", "real"),
     "not": (jnp.logical_not, "bool[K]"),
     "or": (jnp.logical_or, "bool[K]", "bool[K]"),
     "population_count": (lax.population_count, "uint[K]"),
     "pow": (jnp.power, "positive[K]", "real[K]"),
     "reduce_precision": (lambda x: lax.reduce_precision(x, 8, 7), "real[K]"),
-    "regularized_incomplete_beta": (special.betainc, "positive[K]", "positive[K]", "unit[K]"),
+    "regularized_incomplete_beta": (special.betainc, "positive", "positive", "unit"),
     "rem": (lax.rem, "int[K]", "divisor[K]"),
     "round": (jnp.round, "real[K]"),
     "rsqrt": (lax.rsqrt, "positive[K]"),
@@ -149,12 +171,12 @@ ELEMENTWISE = {
     "shift_right_logical": (lax.shift_right_logical, "uint[K]", "shift[K]"),
     "sign": (jnp.sign, "special[K]"),
     "sin": (jnp.sin, "real[K]"),
-    "sinh": (jnp.sinh, "real[K]"),
+    "sinh": (jnp.sinh, "real"),
     "sqrt": (jnp.sqrt, "positive[K]"),
     "square": (jnp.square, "real[K]"),
     "stop_gradient": (lax.stop_gradient, "real[K]"),
     "sub": (jnp.subtract, "int[K]", "int[K]"),
-    "tan": (jnp.tan, "real[K]"),
+    "tan": (jnp.tan, "real"),
     "tanh": (jnp.tanh, "real[K]"),
     "xor": (jnp.bitwise_xor, "int[K]", "int[K]"),
 }
@@ -230,7 +252,7 @@ FUNCTIONS = {
     "rule: pick and rest": (lambda x, arm: (arms.pick(x, arm), arms.rest(x, arm)), "real[K]", "small"),
     "rule: remainder of integers": (lambda n: (n % 3, n // 4, divmod(n, 5)), "int[K]"),
     "rule: threefry": (lambda a, b: random.threefry2x32((a, b), (b, a)), "uint[K]", "uint[K]"),
-    "rule: tile": (lambda x: (jnp.tile(x, 2), jnp.repeat(x, 2)), "real[K]"),
+    "tile": (lambda x: (jnp.tile(x, 2), jnp.repeat(x, 2)), "real[K]"),
     "sort": (lambda x, n: (jnp.sort(x), jnp.sort(n), jnp.argsort(x)), "ties[K]", "uint[K]"),
     "top_k": (lambda x: lax.top_k(x, 2), "real[K]"),
     "median": (lambda x: (jnp.median(x), jnp.quantile(x, 0.3)), "real[K]"),
@@ -271,114 +293,179 @@ FUNCTIONS = {
 RULES = {name: case for name, case in FUNCTIONS.items() if name.startswith("rule")}
 
 
-def by_size(cases):
+STEPS = {
+    "clip": lambda x, n, arm: (jnp.clip(x, -2, 2), n, arm),
+    "cumsum": lambda x, n, arm: (jnp.clip(jnp.cumsum(x), -9, 9), n, arm),
+    "reverse": lambda x, n, arm: (x[::-1], n, arm),
+    "argmin": lambda x, n, arm: (x, n, jnp.argmin(x)),
+    "argmax": lambda x, n, arm: (x, n, jnp.argmax(n)),
+    "count": lambda x, n, arm: (x, n.at[arm].add(1), arm),
+    "set": lambda x, n, arm: (x.at[arm].set(0.5), n, arm),
+    "pick": lambda x, n, arm: (x - x[arm], n, n[arm] % 3),
+    "scale": lambda x, n, arm: (x / jnp.max(jnp.abs(x) + 1), n, arm),
+    "where": lambda x, n, arm: (jnp.where(n > arm, x, -x), n, arm),
+    "round": lambda x, n, arm: (x, n + jnp.round(4 * x).astype(jnp.int32), arm),
+    "roll": lambda x, n, arm: (jnp.roll(x, 1), jnp.roll(n, arm), arm),
+    "sort": lambda x, n, arm: (x, jnp.sort(n), arm),
+    "loop": lambda x, n, arm: (lax.fori_loop(0, arm, lambda _, v: 0.5 * v, x), n, arm),
+    "cond": lambda x, n, arm: (x, lax.cond(arm > 0, lambda: n, lambda: -n), arm),
+    "bits": lambda x, n, arm: (x, n ^ (n >> 1), arm),
+    "table": lambda x, n, arm: ((x[:, None] + x[None, :3]).sum(1), n, arm),
+}
+
+
+def program(steps):
+    return lambda x, n, arm: functools.reduce(lambda state, step: STEPS[step](*state), steps, (x, n, arm))
+
+
+# What the fast suite runs of the large and the shared, and leaves out of the small.
+FAST_LARGE = {
+    "add", "select_n", "lt", "bitcast_convert_type", "rule: scalar meets array", "rule: where", "rule: clip", "rule: slice",
+    "rule: reduce_max", "rule: argmax", "rule: dynamic_slice", "rule: scatter-add", "rule: custom_jvp", "table by rows",
+    "cond", "fori_loop", "sort", "roll", "lanes in one output",
+}  # fmt: skip
+FAST_SHARED = {"rule: scalar meets array", "rule: dynamic_slice", "rule: stack", "cond", "lanes ignored"}
+SLOW_SMALL = {
+    *"acos acosh asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil copy cosh digamma erf erf_inv erfc exp2".split(),
+    *"ge gt igamma igammac le lgamma logistic ne nextafter not population_count clz reduce_precision rsqrt sinh".split(),
+    *"regularized_incomplete_beta sin sqrt stop_gradient sub tan tanh xor or".split(),
+    "row of a table", "scatter of many", "rule: threefry", "matrix product", "jax.random", "median",
+}  # fmt: skip
+
+
+def case(fn, operands, name, fast):
+    return pytest.param(fn, operands, id=name, marks=[] if fast else pytest.mark.slow)
+
+
+def by_size(table):
     """Each case small and large, or once if its shapes do not depend on K."""
-    return [
-        pytest.param(fn, specs, size, id=f"{name}-{size}")
-        for name, (fn, *specs) in cases.items()
-        for size in ((SMALL, LARGE) if any("K" in spec for spec in specs) else (SMALL,))
+    small = [case(fn, samples(specs), f"{name}-small", name not in SLOW_SMALL) for name, (fn, *specs) in table.items()]
+    large = [
+        case(fn, samples(specs, LARGE), f"{name}-large", name in FAST_LARGE)
+        for name, (fn, *specs) in table.items()
+        if any("K" in spec for spec in specs)
     ]
+    return small + large
 
 
-@pytest.mark.parametrize(("fn", "specs", "size"), by_size(ELEMENTWISE))
-def test_elementwise(fn, specs, size):
-    assert_same(fn, *samples(specs, size))
+def with_shared(table):
+    """Each case with one operand after the other the same in every lane, and with all of them so."""
+    cases = []
+    for name, (fn, *specs) in table.items():
+        operands, fast = samples(specs), name in FAST_SHARED
+        cases.append(case(fn, list(map(shared, operands)), f"{name}-all", fast))
+        for n, operand in enumerate(operands if len(operands) > 1 else []):
+            mixed = [*operands[:n], shared(operand), *operands[n + 1 :]]
+            cases.append(case(fn, mixed, f"{name}-{n}", fast))
+    return cases
 
 
-@pytest.mark.parametrize(("fn", "specs", "size"), by_size(FUNCTIONS))
-def test_function(fn, specs, size):
-    assert_same(fn, *samples(specs, size))
+def random_programs(count):
+    rng = np.random.default_rng(0)
+    cases = []
+    for n in range(count):
+        steps = rng.choice(sorted(STEPS), rng.integers(2, 8)).tolist()
+        size = (SMALL, LARGE)[n % 2]
+        # Eighths: sums of them are exact, so that rounding cannot part two near ties.
+        x = np.round(8 * sample("real[K]", size, n)) / 8
+        operands = [x, sample("int[K]", size, n), sample("small", size, n)]
+        cases.append(case(program(steps), operands, f"{'-'.join(steps)}-{size}", fast=n == 1))
+    return cases
+
+
+@pytest.mark.parametrize(("fn", "operands"), by_size(ELEMENTWISE))
+def test_elementwise(fn, operands):
+    assert_same(fn, *operands)
+
+
+@pytest.mark.parametrize(("fn", "operands"), by_size(FUNCTIONS))
+def test_function(fn, operands):
+    assert_same(fn, *operands)
+
+
+@pytest.mark.parametrize(("fn", "operands"), with_shared(FUNCTIONS))
+def test_operands_that_every_lane_shares(fn, operands):
+    assert_same(fn, *operands)
+
+
+@pytest.mark.parametrize(("fn", "operands"), random_programs(24))
+def test_random_programs(fn, operands):
+    assert_same(fn, *operands)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float16", "bfloat16"])
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_narrow_dtypes(dtype, size):
+    n = sample("small[K]", size).astype(dtype)
+    assert_same(lambda n, arm: (jnp.sum(n), jnp.cumsum(n), jnp.max(n), n[arm], -n), n, sample("small", size))
+    assert_same(lambda n, arm: n.at[arm].add(1), n, sample("small", size))
+
+
+# What policies seldom do, and must come out right all the same.
+
+
+@pytest.mark.parametrize("fn", [jnp.argmax, jnp.argmin], ids=["argmax", "argmin"])
+@pytest.mark.parametrize("copies", [1, 12])
+def test_the_first_nan_wins_an_argmax(fn, copies):
+    x = np.array([[1, 2, np.nan, 0], [5, np.nan, 3, 1], [0, 0, np.nan, np.nan]], np.float32)
+    assert_same(fn, np.concatenate([x] * copies))
+
+
+@pytest.mark.parametrize("mode", ["clip", "drop", "fill", "promise_in_bounds"])
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_modes_of_indexing(mode, size):
+    arm = np.array([0, 2, -1, 2 if mode == "promise_in_bounds" else 99], np.int32)
+    x = sample("int[K]", size)
+    assert_same(
+        lambda x, arm: (x.at[arm].set(9, mode=mode), x.at[arm].add(9, mode=mode), x.at[arm].get(mode=mode)), x, arm
+    )
+
+
+def test_reshape_in_fortran_order():
+    assert_same(lambda x: jnp.reshape(x, (6,), order="F"), sample("real[2,3]"))
+
+
+def test_bitcast_to_another_width():
+    assert_same(lambda n: lax.bitcast_convert_type(n, jnp.uint8), sample("uint[K]"))
+
+
+def test_an_index_of_eight_bits():
+    assert_same(lambda x, arm: (x[arm], x.at[arm].add(1)), sample("real[K]"), sample("small").astype("uint8"))
 
 
 def test_every_primitive_with_a_rule_is_tested():
     # copy_p is the name of copy in older versions of JAX.
     assert set(ELEMENTWISE) == unrolled.ELEMENTWISE - {"copy_p"}
-    missing = {name for name, (fn, *specs) in ELEMENTWISE.items() if name not in primitives(fn, specs)}
+    missing = {name for name, (fn, *specs) in ELEMENTWISE.items() if name not in primitives(fn, samples(specs))}
     assert not missing, f"the test of {sorted(missing)} does not call it"
-    ruled = set().union(*(primitives(fn, specs) for fn, *specs in RULES.values()))
-    assert not set(lanes._RULES) - ruled, sorted(set(lanes._RULES) - ruled)
+    ruled = set().union(*(primitives(fn, samples(specs)) for fn, *specs in RULES.values()))
+    assert not set(unrolled.RULES) - ruled, sorted(set(unrolled.RULES) - ruled)
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_small_arrays_are_unrolled_without_vmap(name, monkeypatch):
     monkeypatch.setattr(lanes, "_by_vmap", lambda eqn, *_: pytest.fail(f"vmap of {eqn.primitive.name}"))
     fn, *specs = FUNCTIONS[name]
-    out = lanes.over_lanes(fn, LANES)(*map(lanes.enter, samples(specs, SMALL)))
+    out = jax.eval_shape(lambda *arrays: lanes.over_lanes(fn, LANES)(*map(lanes.enter, arrays)), *samples(specs))
     assert all(isinstance(leaf, lanes.Unrolled) for leaf in jax.tree.leaves(out, is_leaf=lanes.is_value))
-
-
-# What the rules must not get wrong though policies seldom do it.
-
-
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-@pytest.mark.parametrize("fn", [jnp.argmax, jnp.argmin], ids=["argmax", "argmin"])
-def test_the_first_nan_wins_an_argmax(fn, size):
-    assert_same(fn, sample("special[K]", size, seed=1))
-
-
-@pytest.mark.parametrize("mode", ["clip", "drop", "fill", "promise_in_bounds"])
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-def test_modes_of_indexing(mode, size):
-    arm = jnp.array([0, 2, -1, 2 if mode == "promise_in_bounds" else 99], jnp.int32)
-    x = sample("real[K]", size)
-    assert_same(lambda x, arm: x.at[arm].set(9, mode=mode), x, arm)
-    assert_same(lambda x, arm: x.at[arm].add(9, mode=mode), x, arm)
-    assert_same(lambda x, arm: x.at[arm].get(mode=mode), x, arm)
-
-
-def test_reshape_in_fortran_order():
-    assert_same(lambda x: jnp.reshape(x, (6,), order="F"), sample("real[2,3]", SMALL))
-
-
-def test_bitcast_to_another_width():
-    assert_same(lambda n: lax.bitcast_convert_type(n, jnp.uint8), sample("uint[K]", SMALL))
-
-
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float16", "bfloat16"])
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-def test_narrow_dtypes(dtype, size):
-    n = sample("small[K]", size).astype(dtype)
-    arm = sample("small", size)
-    assert_same(lambda n, arm: (jnp.sum(n), jnp.cumsum(n), jnp.max(n), n[arm], n.at[arm].add(1), -n), n, arm)
-    assert_same(lambda n, arm: n[arm], n, arm.astype("uint8"))
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_float64(size, x64):
-    x, n = sample("real[K]", size).astype(jnp.float64), sample("small", size).astype(jnp.int64)
+    def fn(x, arm):
+        return jnp.argmax(x), x[arm], jnp.cumsum(jnp.exp(x)), arms.pick(x, arm), 2 * x + 1e-9
 
-    def fn(x, n):
-        return jnp.argmax(x), x[n], x.at[n].add(1), jnp.cumsum(jnp.exp(x)), arms.pick(x, n), jnp.arange(3) * n
-
-    assert_same(fn, x, n)
-    got = lanes.leave(lanes.over_lanes(lambda x: jnp.exp(x), LANES)(lanes.enter(x)))
-    np.testing.assert_allclose(got, np.exp(np.asarray(x)), rtol=1e-14)
+    x, arm = sample("real[K]", size).astype(np.float64), sample("small", size)
+    assert_same(fn, x, arm)
 
 
-# Shared values
-
-
-@pytest.mark.parametrize("name", [name for name, case in FUNCTIONS.items() if len(case) > 2])
-def test_operands_that_every_lane_shares(name):
-    fn, *specs = FUNCTIONS[name]
-    operands = samples(specs, SMALL)
-    for n, operand in enumerate(operands):
-        common = lanes.Shared(operand[..., 0])
-        assert_same(fn, *operands[:n], common, *operands[n + 1 :])
-
-
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-def test_a_result_of_shared_values_gets_lanes(size):
-    x, c = lanes.Shared(sample("real[K]", size)[..., 0]), lanes.Shared(sample("real", size)[..., 0])
-    assert_same(lambda x, c: (jnp.cumsum(x), x * c, c + 1, jnp.argmax(x)), x, c)
-
-
-# The forms
+# The forms of a value
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (32,), (4, 8), (33,), (40,), (3, 40), (0,)])
 def test_values_of_at_most_32_entries_are_unrolled(shape):
-    array = jnp.arange(np.prod(shape, dtype=int) * LANES, dtype=jnp.int32).reshape(*shape, LANES)
+    array = np.arange(np.prod(shape, dtype=int) * LANES, dtype=np.int32).reshape(*shape, LANES)
     value = lanes.enter(array)
     assert isinstance(value, lanes.Unrolled if shape in {(), (1,), (3,), (2, 3), (32,), (4, 8)} else lanes.Stacked)
     assert lanes.is_value(value)
@@ -391,97 +478,79 @@ def test_values_of_at_most_32_entries_are_unrolled(shape):
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_values_pass_through_jit_and_loops(size):
-    x, c = sample("unit[K]", size), sample("unit", size)
-    step = lanes.over_lanes(lambda x, c: (jnp.cumsum(x) * c, jnp.max(x)), LANES)
+    def fn(x, c):
+        return jnp.cumsum(x) * c, jnp.max(x)
+
+    x, c = map(jnp.asarray, samples(["unit[K]", "unit"], size))
+    step = lanes.over_lanes(fn, LANES)
 
     @jax.jit
     def run(values):
         return lax.fori_loop(0, 3, lambda _, values: step(*values), values)
 
     got = run((lanes.enter(x), lanes.enter(c)))
+    expected = x, c
     for _ in range(3):
-        x, c = jax.vmap(lambda x, c: (jnp.cumsum(x) * c, jnp.max(x)), in_axes=-1, out_axes=-1)(x, c)
-    assert isinstance(got[0], lanes.Unrolled if size == SMALL else lanes.Stacked)
-    assert_equal(lanes.leave(got[0]), x)
-    assert_equal(lanes.leave(got[1]), c)
+        expected = jax.vmap(fn, in_axes=-1, out_axes=-1)(*expected)
+    assert_values(got, expected)
 
 
 def test_trees_go_in_and_come_out():
-    policy = jb.UniINF(horizon=100)
     horizons = jnp.array([10.0, 100.0, 1000.0, 1e4])
-    scales = jnp.array([1.0, 2.0, 4.0, 8.0])
-    stacked = jax.tree.unflatten(jax.tree.structure(policy), [horizons, scales])
+    policies = jax.tree.unflatten(jax.tree.structure(jb.UniINF(horizon=100)), [horizons, jnp.arange(1.0, 5.0)])
 
     def fn(policy, rest):
         return {"state": policy.init(3), "sum": rest["a"] + policy.horizon, "tuple": (rest["b"],)}
 
-    rest = {"a": horizons, "b": sample("int[K]", SMALL)}
-    got = lanes.over_lanes(fn, LANES)(*jax.tree.map(lanes.enter, (stacked, rest)))
-    expected = jax.vmap(fn, in_axes=-1, out_axes=-1)(stacked, rest)
-    assert jax.tree.structure(got, is_leaf=lanes.is_value) == jax.tree.structure(expected)
-    jax.tree.map(assert_equal, jax.tree.map(lanes.leave, got, is_leaf=lanes.is_value), expected)
+    rest = {"a": horizons, "b": jnp.asarray(sample("int[K]"))}
+    got = lanes.over_lanes(fn, LANES)(*jax.tree.map(lanes.enter, (policies, rest)))
+    assert_values(got, jax.vmap(fn, in_axes=-1, out_axes=-1)(policies, rest))
 
 
 def test_one_lane():
-    x = sample("real[K]", SMALL)[..., :1]
+    x = jnp.asarray(sample("real[K]")[..., :1])
     got = lanes.over_lanes(lambda x: (jnp.cumsum(x), jnp.argmax(x)), 1)(lanes.enter(x))
     assert_equal(lanes.leave(got[0]), jnp.cumsum(x, axis=0))
     assert_equal(lanes.leave(got[1]), jnp.argmax(x, axis=0))
 
 
-# Values and programs that nobody chose
+# Values that nobody chose
 
 
-ENTRY = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.1, 3e38, -3e38, 1e-30, np.inf, -np.inf, 2.5])
+@jax.jit
+def ordered_and_moved(x, arm):
+    """Results of ``over_lanes`` and of ``vmap``."""
+
+    def fn(x, arm):
+        moved = x[arm], x.at[arm].set(4), x[::-1], jnp.where(x > 0, x, 1), jnp.clip(x, -2, 2), jnp.sort(x)
+        return moved, jnp.argmax(x), jnp.argmin(x), jnp.max(x), lax.cummin(x), x > x[arm], x.astype(jnp.bool_)
+
+    return lanes.over_lanes(fn, LANES)(lanes.enter(x), lanes.enter(arm)), jax.vmap(fn, -1, -1)(x, arm)
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-@settings(deadline=None, max_examples=25, derandomize=True)
+@settings(deadline=None, max_examples=50, derandomize=True)
 @given(data=st.data())
-def test_any_values(size, data):
-    entries = data.draw(st.lists(ENTRY, min_size=size * LANES, max_size=size * LANES))
-    x = jnp.array(entries, jnp.float32).reshape(size, LANES)
-    arm = jnp.array(data.draw(st.lists(st.integers(-5, 50), min_size=LANES, max_size=LANES)), jnp.int32)
-    assert_same(
-        lambda x, arm: (
-            jnp.argmax(x), jnp.argmin(x), jnp.max(x), lax.cummin(x), x[arm], x.at[arm].set(4), x > x[arm],
-            jnp.where(x > 0, x, 1), jnp.clip(x, -2, 2), jnp.sort(x), x[::-1], x.astype(jnp.bool_), jnp.isfinite(x),
-        ),
-        x,
-        arm,
-    )  # fmt: skip
+def test_any_values(data):
+    entry = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.1, 3e38, -3e38, 1e-30, np.inf, -np.inf, 2.5])
+    x = data.draw(st.lists(entry, min_size=SMALL * LANES, max_size=SMALL * LANES))
+    arm = data.draw(st.lists(st.integers(-6, 6), min_size=LANES, max_size=LANES))
+    assert_values(*ordered_and_moved(jnp.array(x, jnp.float32).reshape(SMALL, LANES), jnp.array(arm, jnp.int32)))
 
 
-STEPS = {
-    "clip": lambda x, n, arm: (jnp.clip(x, -2, 2), n, arm),
-    "cumsum": lambda x, n, arm: (jnp.tanh(jnp.cumsum(x)), n, arm),
-    "reverse": lambda x, n, arm: (x[::-1], n, arm),
-    "argmin": lambda x, n, arm: (x, n, jnp.argmin(x)),
-    "argmax": lambda x, n, arm: (x, n, jnp.argmax(n)),
-    "count": lambda x, n, arm: (x, n.at[arm].add(1), arm),
-    "set": lambda x, n, arm: (x.at[arm].set(0.5), n, arm),
-    "pick": lambda x, n, arm: (x - x[arm], n, n[arm] % 3),
-    "normalise": lambda x, n, arm: (jax.nn.softmax(x), n, arm),
-    "where": lambda x, n, arm: (jnp.where(n > arm, x, -x), n, arm),
-    "round": lambda x, n, arm: (x, n + jnp.round(x).astype(jnp.int32), arm),
-    "roll": lambda x, n, arm: (jnp.roll(x, 1), jnp.roll(n, arm), arm),
-    "sort": lambda x, n, arm: (x, jnp.sort(n), arm),
-    "loop": lambda x, n, arm: (lax.fori_loop(0, arm, lambda _, v: 0.5 * v, x), n, arm),
-    "cond": lambda x, n, arm: (x, lax.cond(arm > 0, lambda: n, lambda: -n), arm),
-    "bits": lambda x, n, arm: (x, n ^ (n >> 1), arm),
-    "table": lambda x, n, arm: ((x[:, None] * x[None, :3]).sum(1) / 3, n, arm),
-}
+# The compiler
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-@settings(deadline=None, max_examples=15, derandomize=True)
-@given(steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=7), seed=st.integers(0, 5))
-def test_any_program(size, steps, seed):
-    def program(x, n, arm):
-        for step in steps:
-            x, n, arm = STEPS[step](x, n, arm)
-        return x, n, arm
+TWO_SCATTERS = """
+import jax, jax.numpy as jnp, jaxbandit
+from jaxbandit import lanes
+fn = lanes.over_lanes(lambda x, y, arm: (x.at[arm].add(1), y.at[arm].add(2)), 4)
+play = jax.jit(lambda *arrays: [value.array.sum() for value in fn(*map(lanes.enter, arrays))])
+print(*play(jnp.zeros((40, 4)), jnp.ones((40, 4)), jnp.arange(4, dtype=jnp.int32)))
+"""
 
-    # Eighths: sums of them are exact, so that rounding cannot part two near ties.
-    x = jnp.round(8 * sample("real[K]", size, seed)) / 8
-    assert_same(program, x, sample("int[K]", size, seed), sample("small", size, seed))
+
+def test_two_scatters_of_one_arm_compile():
+    """In a process of its own, with the compiler set up as for users: a failed check in XLA ends the process."""
+    done = subprocess.run([sys.executable, "-c", TWO_SCATTERS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:500]
+    assert done.stdout.split() == ["4.0", "168.0"]

@@ -14,9 +14,9 @@ from scipy.optimize import brentq
 
 from jaxbandit import simplex
 
-CASES = [("float32", 2), ("float32", 10), ("float32", 100), ("float32", 1000)]
+CASES = [("float32", 2), ("float32", 10), ("float32", 1000)]
 CASES += [("float64", num_arms) for num_arms in (1, 2, 3, 10, 32, 100, 1000)]
-FEW_CASES = [("float32", 10), ("float64", 2), ("float64", 10), ("float64", 100)]
+FEW_CASES = [("float32", 10), ("float64", 2), ("float64", 100)]
 TRACED_ORDERS = (1.0, 1.5, 2.0, 3.0, 21.0)
 
 FIXED = settings(
@@ -199,8 +199,33 @@ def test_one_and_two_are_compiled_in_however_they_are_written():
         program = str(jax.make_jaxpr(lambda u, q=q: simplex.inf(u, q))(u))
         assert program == str(jax.make_jaxpr(lambda u, q=q: simplex.inf(u, float(q)))(u))
         assert "log" not in program.replace("log_barrier", "")
-    assert str(jax.make_jaxpr(simplex.log_barrier)(u)) == str(jax.make_jaxpr(lambda u: simplex.inf(u, 1))(u))
     assert "log" in str(jax.make_jaxpr(simplex.inf)(u, jnp.asarray(1.0)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_log_barrier_is_order_one_under_a_scale(dtype):
+    """x depends on L / S alone; powers of two multiply exactly."""
+    rows = stress_inputs(dtype, 10)
+    table = np.stack([row for name, row in rows.items() if name != "subnormal gaps"])
+    with jax.enable_x64(dtype == "float64"):
+        solve = jax.jit(jax.vmap(simplex.log_barrier, (0, None)))
+        for power in (-20, -1, 0, 2, 20):
+            S = np.asarray(2.0**power, dtype)
+            for u, x in zip(table, np.asarray(solve(table * S, S), np.float64), strict=True):
+                expected = reference(u, 1.0)
+                assert np.all(np.abs(x - expected) <= allowed_error(dtype, 10, 1.0, expected)), (power, u, x)
+
+
+@pytest.mark.usefixtures("x64")
+def test_derivative_of_log_barrier():
+    L, S, h = np.array([0.0, 0.3, 1.7, 5.0]), 4.0, 1e-5
+    directions = [*np.eye(5), np.random.default_rng(0).normal(size=5)]  # of L, then S
+    tangent = jax.jit(lambda dL, dS: jax.jvp(simplex.log_barrier, (L, S), (dL, dS))[1])
+    for d in directions:
+        above, below = (reference_shifted((L + step * d[:4]) / (S + step * d[4]), 1.0) for step in (h, -h))
+        dx = np.asarray(tangent(d[:4], d[4]))
+        np.testing.assert_allclose(dx, (above - below) / (2 * h), rtol=1e-6, atol=1e-9)
+        assert abs(dx.sum()) <= 1e-14
 
 
 @pytest.mark.usefixtures("x64")

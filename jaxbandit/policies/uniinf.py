@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandit.arms import one_hot, pick, rest
+from jaxbandit.arms import accumulate, kahan_add, one_hot, pick, rest
 from jaxbandit.simplex import log_barrier
 from jaxbandit.types import Array, field, pytree
 
@@ -81,7 +81,7 @@ class UniINF:
     def probabilities(self, state: UniINFState, t: Array, key) -> Array:
         """Eq. (2)."""
         del t, key  # a deterministic function of the state
-        return log_barrier(state.cumulative_loss / state.scale)
+        return log_barrier(state.cumulative_loss, state.scale)
 
     def update(self, state: UniINFState, t: Array, x: Array, arm: Array, loss: Array) -> UniINFState:
         """Lines 5 to 8 of Algorithm 1."""
@@ -99,27 +99,26 @@ class UniINF:
         growth = (clipped * x_rest) ** 2 / (num_arms * jnp.log(self.horizon))
         growth = growth / (S + jnp.sqrt(S * S + growth))
 
-        L, L_lost = _add(L, state.cumulative_lost + jnp.where(one_hot(arm, num_arms), loss_estimate, 0))
-        S, S_lost = _add(S, state.scale_lost + growth)
-
-        # Eq. (2) is invariant to adding a constant to L; the shift keeps L small.
-        shifted, shift_lost = _add(L, -jnp.min(L))
-        return UniINFState(cumulative_loss=shifted, scale=S, cumulative_lost=L_lost + shift_lost, scale_lost=S_lost)
+        # Eq. (2) is invariant to adding a constant to L, so L is kept with its minimum at 0.
+        terms = jnp.where(one_hot(arm, num_arms), loss_estimate, 0)
+        L, L_lost = accumulate(L, state.cumulative_lost, terms)
+        S, S_lost = kahan_add(S, state.scale_lost + growth)
+        return UniINFState(cumulative_loss=L, scale=S, cumulative_lost=L_lost, scale_lost=S_lost)
 
     def measure(self, state, t, x, arm, loss, after) -> dict[str, Array]:
-        """The terms of the regret decomposition, Eq. (10) of the paper, round by round."""
+        """Div, Shift and |SkipErr| of the paper's regret decomposition, round by round."""
         S, S_next = state.scale, after.scale
         num_arms = x.shape[0]
         skips = jnp.abs(loss) >= S / (4 * self._x_rest(x, arm))
 
         # z_t: the point Eq. (2) would give after the update, under the old scale.
-        z = log_barrier(after.cumulative_loss / S)
+        z = log_barrier(after.cumulative_loss, S)
         w = x / z - 1
         div = S * jnp.sum(w - jnp.log1p(w))
 
         # y~ is 1/T off the best arm: the sum of its logarithms is the same whichever arm that is.
         log_benchmark = jnp.log1p(-(num_arms - 1) / self.horizon) - (num_arms - 1) * jnp.log(self.horizon)
-        x_next = log_barrier(after.cumulative_loss / S_next)
+        x_next = log_barrier(after.cumulative_loss, S_next)
         shift = (S_next - S) * (jnp.sum(jnp.log(x_next)) - log_benchmark)
         first = S * (jnp.sum(jnp.log(x)) - log_benchmark)  # the term t = 0, where S_0 = 0
         return {
@@ -133,9 +132,3 @@ class UniINF:
         # 1 - x[arm] as the sum of the others: where x[arm] rounds to 1 in float32 the difference
         # is 0, the threshold infinite, and no loss would be skipped.
         return jnp.maximum(rest(x, arm), SMALLEST_REST)
-
-
-def _add(total: Array, term: Array) -> tuple[Array, Array]:
-    """Kahan's sum: rounded, and what the rounding lost (exact where ``total`` is the larger)."""
-    rounded = total + term
-    return rounded, term - (rounded - total)

@@ -1,0 +1,1 @@
+"""Commands behind the figures in the README; each prints what it measured."""
