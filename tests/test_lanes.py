@@ -60,10 +60,9 @@ def assert_same(fn, *operands):
     axes = [None if common else -1 for common in is_shared]
 
     def both(*operands):
-        values = [x if common else lanes.enter(x) for x, common in zip(operands, is_shared, strict=True)]
         arrays = [x.array if common else x for x, common in zip(operands, is_shared, strict=True)]
         expected = jax.vmap(fn, in_axes=axes, out_axes=-1, axis_size=LANES)(*arrays)
-        return lanes.over_lanes(fn, LANES)(*values), expected
+        return lanes.over_lanes(fn, LANES)(*operands), expected
 
     # Scatters are run operation by operation: see test_two_scatters_of_one_arm_compile.
     if not any("scatter" in name for name in primitives(fn, operands)):
@@ -72,11 +71,14 @@ def assert_same(fn, *operands):
 
 
 def assert_values(got, expected):
-    assert jax.tree.structure(got, is_leaf=lanes.is_value) == jax.tree.structure(expected)
-    for value, array in zip(jax.tree.leaves(got, is_leaf=lanes.is_value), jax.tree.leaves(expected), strict=True):
-        is_small = 0 < array.size // LANES <= lanes.UNROLL
-        assert isinstance(value, lanes.Unrolled if is_small else lanes.Stacked)
-        assert_equal(lanes.leave(value), array)
+    assert jax.tree.structure(got) == jax.tree.structure(expected)
+    for value, array in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        assert_equal(value, array)
+
+
+def taken_apart(fn):
+    """``fn`` with its results moved, so that nothing in it is handed on entry by entry and all is unrolled."""
+    return lambda *args: jax.tree.map(lambda out: lax.rev(jnp.expand_dims(out, 0), [0]), fn(*args))
 
 
 def assert_equal(got, expected):
@@ -280,8 +282,8 @@ FUNCTIONS = {
     "jax.random": (lambda n: jax.random.bits(jax.random.fold_in(jax.random.key(0), n), (3,), jnp.uint32), "small"),
     "checkpoint": (jax.checkpoint(lambda x: jnp.sin(x).sum()), "real[K]"),
     "empty": (lambda x: (x[:0], x[:0].sum()), "real[K]"),
-    "draw an arm": (lambda x, a, b: arms.draw(x, random.Stream(lambda _: (a, b))), "unit[K]", "uint", "uint"),
-    "simplex": (simplex.log_barrier, "positive[K]"),
+    "draw an arm": (lambda x, a, b: arms.draw(x, random.Stream(lambda *_: (a[None], b[None]))), "unit[K]", "uint", "uint"),
+    "simplex": (simplex.log_barrier, "positive[K]", "positive"),
     "small and large": (
         lambda x, y, arm: (x[:, None] * y[None, :], jnp.concatenate([x, y]), y.at[arm].add(x[arm]), y[:3] + x),
         "real[3]", "real[40]", "small",
@@ -318,18 +320,23 @@ def program(steps):
     return lambda x, n, arm: functools.reduce(lambda state, step: STEPS[step](*state), steps, (x, n, arm))
 
 
-# What the fast suite runs of the large and the shared, and leaves out of the small.
+# What the fast suite runs of the small, the large and the shared; of the unrolled it leaves out the last.
+FAST_SMALL = {
+    "add", "select_n", "rule: scalar meets array", "rule: where", "rule: broadcast_in_dim", "rule: outer", "tile",
+    "rule: reduce rows", "rule: custom_jvp", "fori_loop", "lanes ignored", "lanes in one output", "small and large",
+    "table by rows",
+}  # fmt: skip
 FAST_LARGE = {
-    "add", "select_n", "lt", "bitcast_convert_type", "rule: scalar meets array", "rule: where", "rule: clip", "rule: slice",
-    "rule: reduce_max", "rule: argmax", "rule: dynamic_slice", "rule: scatter-add", "rule: custom_jvp", "table by rows",
-    "cond", "fori_loop", "sort", "roll", "lanes in one output",
+    "add", "select_n", "rule: scalar meets array", "rule: clip", "rule: slice", "rule: argmax", "rule: dynamic_slice",
+    "rule: scatter-add", "table by rows", "cond", "sort", "roll",
 }  # fmt: skip
 FAST_SHARED = {"rule: scalar meets array", "rule: dynamic_slice", "rule: stack", "cond", "lanes ignored"}
-SLOW_SMALL = {
+SLOW_APART = {
     *"acos acosh asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil copy cosh digamma erf erf_inv erfc exp2".split(),
     *"ge gt igamma igammac le lgamma logistic ne nextafter not population_count clz reduce_precision rsqrt sinh".split(),
     *"regularized_incomplete_beta sin sqrt stop_gradient sub tan tanh xor or".split(),
-    "row of a table", "scatter of many", "rule: threefry", "matrix product", "jax.random", "median",
+    "row of a table", "scatter of many", "scatter-mul, scatter-max", "rule: threefry", "matrix product", "jax.random",
+    "median", "small and large", "lanes ignored", "lanes in one output", "table by rows", "tile",
 }  # fmt: skip
 
 
@@ -338,14 +345,18 @@ def case(fn, operands, name, fast):
 
 
 def by_size(table):
-    """Each case small and large, or once if its shapes do not depend on K."""
-    small = [case(fn, samples(specs), f"{name}-small", name not in SLOW_SMALL) for name, (fn, *specs) in table.items()]
+    """Each case small, unrolled and whole, and large where its shapes depend on K."""
+    apart = [
+        case(taken_apart(fn), samples(specs), f"{name}-apart", name not in SLOW_APART)
+        for name, (fn, *specs) in table.items()
+    ]
+    small = [case(fn, samples(specs), f"{name}-small", name in FAST_SMALL) for name, (fn, *specs) in table.items()]
     large = [
         case(fn, samples(specs, LARGE), f"{name}-large", name in FAST_LARGE)
         for name, (fn, *specs) in table.items()
         if any("K" in spec for spec in specs)
     ]
-    return small + large
+    return apart + small + large
 
 
 def with_shared(table):
@@ -444,11 +455,10 @@ def test_every_primitive_with_a_rule_is_tested():
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_small_arrays_are_unrolled_without_vmap(name, monkeypatch):
+def test_small_arrays_do_without_vmap(name, monkeypatch):
     monkeypatch.setattr(lanes, "_by_vmap", lambda eqn, *_: pytest.fail(f"vmap of {eqn.primitive.name}"))
     fn, *specs = FUNCTIONS[name]
-    out = jax.eval_shape(lambda *arrays: lanes.over_lanes(fn, LANES)(*map(lanes.enter, arrays)), *samples(specs))
-    assert all(isinstance(leaf, lanes.Unrolled) for leaf in jax.tree.leaves(out, is_leaf=lanes.is_value))
+    jax.eval_shape(lanes.over_lanes(taken_apart(fn), LANES), *samples(specs))
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
@@ -460,20 +470,41 @@ def test_float64(size, x64):
     assert_same(fn, x, arm)
 
 
-# The forms of a value
+def count(primitive, fn, *arrays):
+    """How many equations of ``primitive`` the batched function has."""
+    jaxpr = jax.make_jaxpr(lanes.over_lanes(fn, LANES))(*arrays).jaxpr
+    return sum(eqn.primitive.name == primitive for eqn in jaxpr.eqns)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (32,), (4, 8), (33,), (40,), (3, 40), (0,)])
-def test_values_of_at_most_32_entries_are_unrolled(shape):
-    array = np.arange(np.prod(shape, dtype=int) * LANES, dtype=np.int32).reshape(*shape, LANES)
-    value = lanes.enter(array)
-    assert isinstance(value, lanes.Unrolled if shape in {(), (1,), (3,), (2, 3), (32,), (4, 8)} else lanes.Stacked)
-    assert lanes.is_value(value)
-    assert not lanes.is_value(array)
-    assert lanes.example(value) == jax.ShapeDtypeStruct(shape, jnp.int32)
-    np.testing.assert_array_equal(lanes.leave(value), array)
-    np.testing.assert_array_equal(lanes.leave(lanes.Shared(array)), array)
-    assert lanes.example(lanes.Shared(array)) == jax.ShapeDtypeStruct((*shape, LANES), jnp.int32)
+@pytest.mark.parametrize(("size", "unrolled_size"), [(1, 1), (3, 3), (32, 32), (33, 1), (40, 1)])
+def test_what_only_feeds_a_reduction_is_unrolled_up_to_32_entries(size, unrolled_size):
+    x = sample("real[K]", size)
+    assert count("sin", lambda x: jnp.sum(jnp.sin(x)), x) == unrolled_size
+    assert count("reduce_sum", lambda x: jnp.sum(jnp.sin(x)), x) == (size > 32)
+    table = np.stack([x, x])
+    assert count("sin", lambda x: jnp.max(jnp.sin(x), axis=1), table) == (2 * size if 2 * size <= 32 else 1)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_what_is_handed_on_stays_whole(size):
+    x = sample("real[K]", size)
+    assert count("sin", lambda x: 2 * jnp.sin(x) + 1, x) == 1
+    assert count("sin", jax.jit(lambda x: jax.jit(jnp.sin)(x)), x) == 1
+
+
+def test_moving_small_arrays_emits_nothing():
+    x = sample("real[4,5]")
+    moved = jax.make_jaxpr(lanes.over_lanes(lambda x: jnp.sum(x.T[::-1, 1:].reshape(-1)), LANES))(x).jaxpr
+    assert not {"transpose", "rev", "reduce_sum"} & {eqn.primitive.name for eqn in moved.eqns}
+
+
+def test_example_is_one_game():
+    array = sample("int[K]")
+    common = lanes.Shared(jnp.asarray(array))
+    assert lanes.example(array) == jax.ShapeDtypeStruct((SMALL,), jnp.int32)
+    assert lanes.example(common) == jax.ShapeDtypeStruct((SMALL, LANES), jnp.int32)
+    assert lanes.is_shared(common)
+    assert not lanes.is_shared(array)
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
@@ -488,7 +519,7 @@ def test_values_pass_through_jit_and_loops(size):
     def run(values):
         return lax.fori_loop(0, 3, lambda _, values: step(*values), values)
 
-    got = run((lanes.enter(x), lanes.enter(c)))
+    got = run((x, c))
     expected = x, c
     for _ in range(3):
         expected = jax.vmap(fn, in_axes=-1, out_axes=-1)(*expected)
@@ -503,15 +534,15 @@ def test_trees_go_in_and_come_out():
         return {"state": policy.init(3), "sum": rest["a"] + policy.horizon, "tuple": (rest["b"],)}
 
     rest = {"a": horizons, "b": jnp.asarray(sample("int[K]"))}
-    got = lanes.over_lanes(fn, LANES)(*jax.tree.map(lanes.enter, (policies, rest)))
+    got = lanes.over_lanes(fn, LANES)(policies, rest)
     assert_values(got, jax.vmap(fn, in_axes=-1, out_axes=-1)(policies, rest))
 
 
 def test_one_lane():
     x = jnp.asarray(sample("real[K]")[..., :1])
-    got = lanes.over_lanes(lambda x: (jnp.cumsum(x), jnp.argmax(x)), 1)(lanes.enter(x))
-    assert_equal(lanes.leave(got[0]), jnp.cumsum(x, axis=0))
-    assert_equal(lanes.leave(got[1]), jnp.argmax(x, axis=0))
+    got = lanes.over_lanes(lambda x: (jnp.cumsum(x), jnp.argmax(x)), 1)(x)
+    assert_equal(got[0], jnp.cumsum(x, axis=0))
+    assert_equal(got[1], jnp.argmax(x, axis=0))
 
 
 # Values that nobody chose
@@ -525,7 +556,7 @@ def ordered_and_moved(x, arm):
         moved = x[arm], x.at[arm].set(4), x[::-1], jnp.where(x > 0, x, 1), jnp.clip(x, -2, 2), jnp.sort(x)
         return moved, jnp.argmax(x), jnp.argmin(x), jnp.max(x), lax.cummin(x), x > x[arm], x.astype(jnp.bool_)
 
-    return lanes.over_lanes(fn, LANES)(lanes.enter(x), lanes.enter(arm)), jax.vmap(fn, -1, -1)(x, arm)
+    return lanes.over_lanes(fn, LANES)(x, arm), jax.vmap(fn, -1, -1)(x, arm)
 
 
 @settings(deadline=None, max_examples=50, derandomize=True)
@@ -544,7 +575,7 @@ TWO_SCATTERS = """
 import jax, jax.numpy as jnp, jaxbandit
 from jaxbandit import lanes
 fn = lanes.over_lanes(lambda x, y, arm: (x.at[arm].add(1), y.at[arm].add(2)), 4)
-play = jax.jit(lambda *arrays: [value.array.sum() for value in fn(*map(lanes.enter, arrays))])
+play = jax.jit(lambda *arrays: [value.sum() for value in fn(*arrays)])
 print(*play(jnp.zeros((40, 4)), jnp.ones((40, 4)), jnp.arange(4, dtype=jnp.int32)))
 """
 

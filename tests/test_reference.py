@@ -4,11 +4,9 @@ Play amplifies rounding, so whole games are compared only over few rounds; the r
 the reference's own state.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,27 +20,45 @@ from jaxbandit.types import Array, field, pytree
 from tests.reference import uniinf
 
 
-@dataclasses.dataclass(frozen=True)
-class Reference:
-    """A reference and the dictionary between its state and the policy's.
+class Reference(NamedTuple):
+    """A policy of the library, and what plays by the paper.
 
-    The module has ``start(num_arms)``, ``probabilities(state)``, ``update(state, x, arm, loss, horizon)`` and
-    ``play(losses, uniforms, num_arms, horizon)``.
+    A player has ``probabilities(t)``, [K], and ``update(t, x, arm, loss)``; it keeps its own state.
     """
 
-    module: ModuleType
     policy: Callable[[int], Any]  # of the horizon
-    state: Callable[[Any, Any], Any]  # the policy's state, from the reference's and a dtype
-    expected: Callable[[Any], dict[str, np.ndarray]]  # what is compared, from the reference's state
-    found: Callable[[Any], dict[str, np.ndarray]]  # the same from the policy's, perhaps stacked: in float64
-    history: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]  # the same after each round of ``module.play``
+    player: Callable[[int, int], Any]  # of the number of arms and the horizon
+
+
+class States(NamedTuple):
+    """The dictionary between a player's state and the policy's, for the comparison round by round."""
+
+    read: Callable[[Any], Any]  # the player's state, not changed by later rounds
+    policy: Callable[[Any, str], Any]  # the policy's, from the player's and a dtype
+    expected: Callable[[Any], dict[str, np.ndarray]]  # what is compared, from the player's
+    found: Callable[[Any], dict[str, np.ndarray]]  # the same from the policy's, stacked: in float64
+
+
+class UniINFPlayer:
+    """The functions of the reference as a player."""
+
+    def __init__(self, num_arms: int, horizon: int):
+        self.state, self.horizon = uniinf.start(num_arms), horizon
+
+    def probabilities(self, t: int) -> np.ndarray:
+        del t
+        return uniinf.probabilities(self.state)
+
+    def update(self, t: int, x: np.ndarray, arm: int, loss: float) -> None:
+        del t
+        self.state, _ = uniinf.update(self.state, x, arm, loss, self.horizon)
 
 
 def _shifted(cumulative_loss: np.ndarray) -> np.ndarray:
     return cumulative_loss - np.min(cumulative_loss, axis=-1, keepdims=True)
 
 
-def _uniinf_state(state: uniinf.State, dtype) -> UniINFState:
+def _uniinf_state(state: uniinf.State, dtype: str) -> UniINFState:
     L = _shifted(state.cumulative_loss).astype(dtype)
     S = np.asarray(state.scale, dtype)
     return UniINFState(cumulative_loss=L, scale=S, cumulative_lost=np.zeros_like(L), scale_lost=np.zeros_like(S))
@@ -54,16 +70,15 @@ def _uniinf_found(state: UniINFState) -> dict[str, np.ndarray]:
 
 
 REFERENCES: dict[str, Reference] = {
-    "uniinf": Reference(
-        module=uniinf,
-        policy=lambda horizon: jb.UniINF(horizon=float(horizon)),
-        state=_uniinf_state,
+    "uniinf": Reference(lambda horizon: jb.UniINF(horizon=float(horizon)), UniINFPlayer),
+}
+
+STATES: dict[str, States] = {
+    "uniinf": States(
+        read=lambda player: player.state,
+        policy=_uniinf_state,
         expected=lambda state: {"cumulative_loss": _shifted(state.cumulative_loss), "scale": np.asarray(state.scale)},
         found=_uniinf_found,
-        history=lambda played: {
-            "cumulative_loss": _shifted(played["cumulative_loss"][1:]),
-            "scale": played["scales"][1:],
-        },
     ),
 }
 
@@ -94,19 +109,24 @@ def heavy_tailed_losses(rounds: int, num_arms: int, seed: int) -> np.ndarray:
     return np.where(np.arange(num_arms) % 2 == 0, pareto, student) * (1 + 0.5 * np.arange(num_arms))
 
 
+def inverted(x: np.ndarray, uniform: float) -> int:
+    """The arm at which the prefix sums of x pass the uniform."""
+    return int(min(np.searchsorted(np.cumsum(x), uniform, side="right"), x.size - 1))
+
+
 @functools.cache
-def reference_game(name: str, num_arms: int, rounds: int, horizon: int):
-    """Rows (state, x, arm, loss, state after) of a game that the reference plays by itself."""
-    module = REFERENCES[name].module
+def reference_game(name: str, num_arms: int, rounds: int):
+    """Rows (state, x, arm, loss, state after) of a game that the player plays by itself."""
+    player, read = REFERENCES[name].player(num_arms, rounds), STATES[name].read
     losses = heavy_tailed_losses(rounds, num_arms, seed=num_arms)
     uniforms = np.random.default_rng(1).random(rounds)
-    state, rows = module.start(num_arms), []
-    for row, uniform in zip(losses, uniforms, strict=True):
-        x = module.probabilities(state)
-        arm = int(np.minimum(np.searchsorted(np.cumsum(x), uniform, side="right"), num_arms - 1))
-        after, _ = module.update(state, x, arm, row[arm], horizon)
-        rows.append((state, x, arm, row[arm], after))
-        state = after
+    rows = []
+    for t in range(1, rounds + 1):
+        before, x = read(player), player.probabilities(t)
+        arm = inverted(x, uniforms[t - 1])
+        loss = losses[t - 1, arm]
+        player.update(t, x, arm, loss)
+        rows.append((before, x, arm, loss, read(player)))
     return rows
 
 
@@ -120,21 +140,21 @@ def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], t
         assert np.all(error <= tolerance * size), (name, f"round {worst + 1}", found[name][worst], value[worst])
 
 
-@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("name", STATES)
 @pytest.mark.parametrize("num_arms", [2, 3, 10])
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-5)])
 def test_round_by_round(name, num_arms, dtype, tolerance):
     rounds = 2_000
-    reference = REFERENCES[name]
-    game = reference_game(name, num_arms, rounds, horizon=rounds)
+    states_of = STATES[name]
+    game = reference_game(name, num_arms, rounds)
     with jax.enable_x64(dtype == "float64"):
-        policy = reference.policy(rounds)
+        policy = REFERENCES[name].policy(rounds)
 
         def play_one(state, t, arm, loss):
             x = policy.probabilities(state, t, None)
             return x, policy.update(state, t, x, arm, loss)
 
-        states = jax.tree.map(lambda *leaves: np.stack(leaves), *[reference.state(row[0], dtype) for row in game])
+        states = jax.tree.map(lambda *leaves: np.stack(leaves), *[states_of.policy(row[0], dtype) for row in game])
         losses = np.asarray([row[3] for row in game], dtype)
         played = np.asarray([row[2] for row in game], np.int32)
         x, after = jax.jit(jax.vmap(play_one))(states, np.arange(1, rounds + 1, dtype=np.int32), played, losses)
@@ -142,9 +162,8 @@ def test_round_by_round(name, num_arms, dtype, tolerance):
 
     x_expected = np.stack([row[1] for row in game])
     np.testing.assert_allclose(np.asarray(x, np.float64), x_expected, rtol=tolerance)
-    expected = [reference.expected(row[4]) for row in game]
-    expected = jax.tree.map(lambda *values: np.stack(values), *expected)
-    assert_same(reference.found(after), expected, tolerance)
+    expected = jax.tree.map(lambda *values: np.stack(values), *[states_of.expected(row[4]) for row in game])
+    assert_same(states_of.found(after), expected, tolerance)
 
 
 @pytest.mark.parametrize("num_arms", [2, 10])
@@ -152,7 +171,7 @@ def test_round_by_round(name, num_arms, dtype, tolerance):
 def test_uniinf_increments_round_by_round(num_arms, dtype, tolerance):
     """What a round adds to L and S, which the sums above would show to fewer digits."""
     rounds = 2_000
-    game = reference_game("uniinf", num_arms, rounds, horizon=rounds)
+    game = reference_game("uniinf", num_arms, rounds)
     with jax.enable_x64(dtype == "float64"):
         policy = jb.UniINF(horizon=float(rounds))
         states = [_uniinf_state(uniinf.State(0 * state.cumulative_loss, state.scale), dtype) for state, *_ in game]
@@ -196,18 +215,21 @@ def test_whole_games(name, num_arms):
 
     def body(state, _):
         after = one_round(state, key)
-        return after, (policy.probabilities(state.policy, after.t, None), after.pulls - state.pulls, after.policy)
+        return after, (policy.probabilities(state.policy, after.t, None), after.pulls - state.pulls)
 
-    uniforms = jax.jit(jax.vmap(arm_uniform))(np.arange(1, rounds + 1, dtype=np.int32))
-    last, (x, pulled, states) = jax.jit(lambda start: jax.lax.scan(body, start, length=rounds))(jb.start(policy, world))
+    uniforms = np.asarray(jax.jit(jax.vmap(arm_uniform))(np.arange(1, rounds + 1, dtype=np.int32)))
+    last, (x, pulled) = jax.jit(lambda start: jax.lax.scan(body, start, length=rounds))(jb.start(policy, world))
 
-    expected = reference.module.play(losses, np.asarray(uniforms), num_arms, horizon)
-    np.testing.assert_array_equal(np.argmax(pulled, axis=-1), expected["arms"])
-    np.testing.assert_allclose(x, expected["x"], rtol=1e-9)
-    played = losses[np.arange(rounds), expected["arms"]]
-    np.testing.assert_allclose(last.loss + last.lost[0], played.sum(), rtol=1e-12)
-    np.testing.assert_allclose(last.regret, played.sum() - losses.sum(axis=0).min(), rtol=1e-9)
-    assert_same(reference.found(states), reference.history(expected), 1e-9)
+    player, suffered = reference.player(num_arms, horizon), 0.0
+    for t in range(1, rounds + 1):
+        x_t = player.probabilities(t)
+        np.testing.assert_allclose(x[t - 1], x_t, rtol=1e-9, err_msg=f"round {t}")
+        arm = inverted(x_t, uniforms[t - 1])
+        assert np.flatnonzero(pulled[t - 1]).tolist() == [arm], f"round {t}"
+        player.update(t, x_t, arm, losses[t - 1, arm])
+        suffered += losses[t - 1, arm]
+    np.testing.assert_allclose(last.loss + last.lost[0], suffered, rtol=1e-12)
+    np.testing.assert_allclose(last.regret, suffered - losses.sum(axis=0).min(), rtol=1e-9)
 
 
 # Four rounds by hand: K = 3, T = 100.

@@ -216,6 +216,13 @@ def test_log_barrier_is_order_one_under_a_scale(dtype):
                 assert np.all(np.abs(x - expected) <= allowed_error(dtype, 10, 1.0, expected)), (power, u, x)
 
 
+@pytest.mark.parametrize("power", [-70, 60, 70])
+def test_log_barrier_at_scales_whose_square_leaves_float32(power):
+    u = np.array([0.0, 0.5, 10.0], np.float32)
+    x = np.asarray(jax.jit(simplex.log_barrier)(u * np.float32(2.0**power), np.float32(2.0**power)), np.float64)
+    np.testing.assert_allclose(x, reference(u, 1.0), rtol=1e-5)
+
+
 @pytest.mark.usefixtures("x64")
 def test_derivative_of_log_barrier():
     L, S, h = np.array([0.0, 0.3, 1.7, 5.0]), 4.0, 1e-5

@@ -88,7 +88,7 @@ def benchmark(num_arms: int, best_arm: int, horizon: int) -> np.ndarray:
 
 
 def draw(x: np.ndarray, uniform: float) -> int:
-    """Draws an arm by inversion, the likeliest arm taking what the others leave.
+    """Draws an arm by inversion.
 
     Args:
         x: [K] probabilities.
@@ -97,11 +97,7 @@ def draw(x: np.ndarray, uniform: float) -> int:
     Returns:
         The arm.
     """
-    likeliest = int(np.argmax(x))
-    others = x.copy()
-    others[likeliest] = 0.0
-    below = np.flatnonzero(uniform < np.cumsum(others))
-    return int(below[0]) if below.size else likeliest
+    return int(np.argmax(uniform * np.sum(x) < np.cumsum(x)))
 
 
 def play(

@@ -1,0 +1,218 @@
+"""Every policy in step with its NumPy reference, and the identities that join them."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import random
+from tests.reference import exp3, htinf, tsallis_inf, ucb
+from tests.test_reference import REFERENCES, heavy_tailed_losses
+
+ROUNDS = 2_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """A policy and the class of its reference, with the fields both are given."""
+
+    name: str
+    reference: Any
+    fields: dict[str, Any] = dataclasses.field(default_factory=dict)
+    noise: Any = None  # what the policy draws from its key, to be handed to the reference
+
+    def __str__(self):
+        return "-".join([self.name, *map(str, self.fields.values())])
+
+
+def normals(key, num_arms):
+    return random.normal(key, (num_arms,))
+
+
+PAIRS = [
+    Pair("htinf", htinf.HTINF, {"moment_order": 1.5, "moment_bound": 1.0}),
+    Pair("htinf", htinf.HTINF, {"moment_order": 1.05, "moment_bound": 3.0}),
+    Pair("htinf", htinf.HTINF, {"moment_order": 2.0, "moment_bound": 0.5}),
+    Pair("opt_htinf", htinf.OptHTINF),
+    Pair("ada_tinf", htinf.AdaTINF, {"horizon": ROUNDS}),
+    Pair("ada_tinf", htinf.AdaTINF, {"horizon": 50, "skipped_cost": "signed", "after_doubling": "zero"}),
+    Pair("tsallis_inf", tsallis_inf.TsallisINF, {"estimator": "iw"}),
+    Pair("tsallis_inf", tsallis_inf.TsallisINF, {"estimator": "rv"}),
+    Pair("exp3", exp3.Exp3),
+    Pair("ucb1", ucb.UCB1),
+    Pair("moss", ucb.MOSS, {"horizon": ROUNDS}),
+    Pair("thompson", ucb.GaussianThompson, noise=normals),
+]
+
+
+def test_every_policy_has_a_reference():
+    tested = {pair.name for pair in PAIRS} | set(REFERENCES) | {"uniform"}
+    assert set(jb.POLICIES) == tested
+
+
+def losses_for(pair: Pair, num_arms: int, rounds: int) -> np.ndarray:
+    """Heavy tails where the policy is made for them, [0, 1] where it is not."""
+    if pair.name in ("exp3", "tsallis_inf", "ucb1", "moss", "thompson"):
+        return np.random.default_rng(num_arms).random((rounds, num_arms)) * np.linspace(0.5, 1, num_arms)
+    return heavy_tailed_losses(rounds, num_arms, seed=num_arms)
+
+
+@functools.cache
+def reference_game(index: int, num_arms: int, rounds: int):
+    """x, arm and loss of every round of a game the reference plays."""
+    pair = PAIRS[index]
+    table = losses_for(pair, num_arms, rounds)
+    uniforms = np.random.default_rng(1).random(rounds)
+    player = pair.reference(num_arms, **pair.fields)
+    noise = _noise(pair, num_arms, rounds)
+    xs, played, suffered = [], [], []
+    for t in range(1, rounds + 1):
+        x = player.probabilities(t, None if noise is None else noise[t - 1])
+        arm = int(np.argmax(uniforms[t - 1] * x.sum() < np.cumsum(x)))
+        player.update(t, x, arm, table[t - 1, arm])
+        xs.append(x)
+        played.append(arm)
+        suffered.append(table[t - 1, arm])
+    return np.stack(xs), np.asarray(played, np.int32), np.asarray(suffered)
+
+
+def _key(t):
+    return jax.random.fold_in(jax.random.key(5), t)
+
+
+def _noise(pair: Pair, num_arms: int, rounds: int):
+    if pair.noise is None:
+        return None
+    with jax.enable_x64(True):
+        return np.asarray(jax.vmap(lambda t: pair.noise(_key(t), num_arms))(jnp.arange(1, rounds + 1)))
+
+
+def follow(pair: Pair, num_arms: int, played, suffered, x_given=None) -> np.ndarray:
+    """x of every round as the policy has it, on the given arms and losses; float64.
+
+    With ``x_given`` the policy weighs losses by the reference's x, so that rounding is not amplified by
+    play and the comparison can be long.
+    """
+    policy = jb.POLICIES[pair.name](**pair.fields)
+
+    def body(state, row):
+        t, arm, loss, given = row
+        x = policy.probabilities(state, t, _key(t))
+        return policy.update(state, t, x if x_given is None else given, arm, loss), x
+
+    rounds = len(played)
+    given = np.zeros((rounds, num_arms)) if x_given is None else x_given
+    rows = (np.arange(1, rounds + 1, dtype=np.int32), played, suffered, given)
+    return np.asarray(jax.jit(lambda: jax.lax.scan(body, policy.init(num_arms), rows)[1])())
+
+
+pairs = pytest.mark.parametrize("index", range(len(PAIRS)), ids=[str(pair) for pair in PAIRS])
+
+
+@pairs
+@pytest.mark.parametrize("num_arms", [2, 5])
+@pytest.mark.usefixtures("x64")
+def test_in_step_with_the_reference(index, num_arms):
+    """2000 rounds in step; 200 rounds when the policy weighs by its own x."""
+    x, played, suffered = reference_game(index, num_arms, ROUNDS)
+    np.testing.assert_allclose(follow(PAIRS[index], num_arms, played, suffered, x), x, rtol=1e-9, atol=1e-15)
+    own = follow(PAIRS[index], num_arms, played[:200], suffered[:200])
+    np.testing.assert_allclose(own, x[:200], rtol=1e-9, atol=1e-15)
+    assert len(np.unique(played)) == num_arms
+
+
+ARMS, LOSSES = (0, 1, 0, 2), (0.05, -0.05, 2.0, 0.1)
+
+PINNED = [  # policy, arms, losses, {round: x}
+    (
+        lambda: jb.HTINF(moment_order=1.5, moment_bound=1.0),
+        ARMS,
+        LOSSES,
+        {
+            2: (0.2916683407, 0.3541658297, 0.3541658297),
+            3: (0.286190696, 0.3826089569, 0.331200347),
+            4: (0.2941242337, 0.3738606749, 0.3320150915),
+            5: (0.3188311251, 0.3938711359, 0.287297739),
+        },
+    ),
+    (lambda: jb.OptHTINF(), ARMS, LOSSES, {5: (0.3230190781, 0.377362588, 0.2996183339)}),
+    (
+        lambda: jb.AdaTINF(horizon=10),
+        (0, 1, 0, 2, 1),
+        (0.1, 0.5, 20.0, 1.0, -0.3),
+        {4: (0.3285483067, 0.3357258466, 0.3357258466), 5: (0.3491434938, 0.356167343, 0.2946891632)},
+    ),
+    (
+        lambda: jb.TsallisINF(),
+        ARMS,
+        (1.0, 0.0, 0.5, 1.0),
+        {2: (0.07743185601, 0.461284072, 0.461284072), 5: (0.04285243546, 0.7294239595, 0.2277236051)},
+    ),
+    (
+        lambda: jb.TsallisINF(estimator="rv"),
+        ARMS,
+        (1.0, 0.0, 0.5, 1.0),
+        {5: (0.004737520929, 0.8734723656, 0.1217901134)},
+    ),
+    (
+        lambda: jb.Exp3(),
+        (0, 1, 0),
+        (1.0, 0.0, 0.5),
+        {2: (0.121653969, 0.4391730155, 0.4391730155), 3: (0.1491486148, 0.4254256926, 0.4254256926)},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", range(len(PINNED)))
+@pytest.mark.usefixtures("x64")
+def test_pinned_numbers(case):
+    make, played, suffered, expected = PINNED[case]
+    policy = make()
+    state = policy.init(3)
+    for t in range(1, len(played) + 2):
+        x = policy.probabilities(state, jnp.int32(t), None)
+        np.testing.assert_allclose(x, expected.get(t, x), rtol=1e-9)
+        if t <= len(played):
+            state = policy.update(state, jnp.int32(t), x, jnp.int32(played[t - 1]), jnp.float64(suffered[t - 1]))
+
+
+def _chosen(policy, losses, scale=1.0):
+    """Arms a policy plays by itself on a table of losses times a scale, float64."""
+
+    def body(state, row):
+        t, uniform, losses_t = row
+        x = policy.probabilities(state, t, _key(t))
+        arm = jnp.argmax(uniform * x.sum() < jnp.cumsum(x)).astype(jnp.int32)
+        return policy.update(state, t, x, arm, scale * losses_t[arm]), arm
+
+    rounds, num_arms = losses.shape
+    uniforms = np.random.default_rng(2).random(rounds)
+    rows = (np.arange(1, rounds + 1, dtype=np.int32), uniforms, losses)
+    return np.asarray(jax.jit(lambda: jax.lax.scan(body, policy.init(num_arms), rows)[1])())
+
+
+@pytest.mark.usefixtures("x64")
+def test_family_identities():
+    """HTINF(2, sigma) is Tsallis-INF with 2 / (sigma sqrt t) where nothing is skipped; OptHTINF is HTINF(2, 1)."""
+    small = 1e-3 * np.random.default_rng(0).random((300, 4))
+    at_2 = _chosen(jb.HTINF(moment_order=2.0, moment_bound=1.0), small)
+    np.testing.assert_array_equal(at_2, _chosen(jb.TsallisINF(), small))
+    heavy = heavy_tailed_losses(150, 4, seed=0)
+    at_2 = _chosen(jb.HTINF(moment_order=2.0, moment_bound=1.0), heavy)
+    np.testing.assert_array_equal(at_2, _chosen(jb.OptHTINF(), heavy))
+    frozen = _chosen(jb.AdaTINF(horizon=1e30), heavy)  # a budget that is never spent
+    np.testing.assert_array_equal(frozen, _chosen(jb.OptHTINF(), heavy))
+
+
+@pytest.mark.usefixtures("x64")
+def test_scale_equivariance_where_it_must_hold_and_fail():
+    losses = heavy_tailed_losses(150, 3, seed=3)
+    told = [jb.HTINF(moment_order=1.5, moment_bound=sigma) for sigma in (1.0, 8.0)]
+    np.testing.assert_array_equal(_chosen(told[0], losses), _chosen(told[1], losses, scale=8.0))
+    for policy in (jb.UniINF(horizon=150.0), jb.OptHTINF(), jb.AdaTINF(horizon=150.0)):
+        assert (_chosen(policy, losses) != _chosen(policy, losses, scale=8.0)).any()
