@@ -55,8 +55,8 @@ def draw(x: Array, key: random.Key) -> Array:
 
     A rare arm keeps its probability to relative precision, wherever it stands: the uniform has 48
     bits, the prefix sums carry what they lose, and the uniform is stretched to ``sum(x)``, so that
-    no arm has to take the remainder. (Leaving the likeliest arm out of the sums does the same, but
-    finding it was an eighth of a uniINF round.)
+    no arm has to take the remainder. An arm with ``x = 0`` is never drawn. (Leaving the likeliest arm
+    out of the sums does the same, but finding it was an eighth of a uniINF round.)
     """
     w0, w1 = random.words(key, 2)
     scale = 2.0**-24
@@ -66,6 +66,9 @@ def draw(x: Array, key: random.Key) -> Array:
     total, lost = prefix_sums(x)
     excess = (total[-1] - 1) + lost[-1]  # sum(x) - 1, exactly: sum(x) is near 1
     low = low + high * excess
+    # Where rounding lifts the largest uniforms to sum(x), they are put back just below it.
+    beyond = (high - total[-1]) + (low - lost[-1])
+    low = jnp.where(beyond >= 0, low - beyond - 2.0**-46, low)
     passed = (high - total) + (low - lost) >= 0  # U sum(x) >= x[0] + ... + x[i]
     return jnp.minimum(jnp.sum(passed, dtype=jnp.int32), x.shape[0] - 1)
 
@@ -88,7 +91,7 @@ def prefix_sums(values: Array) -> tuple[Array, Array]:
     before = [(jnp.zeros_like(values[0]), jnp.zeros_like(values[0]))]
     for group in range(groups - 1):
         so_far, error = two_sum(before[-1][0], total[group, -1])
-        before.append((so_far, before[-1][1] + error + lost[group, -1]))
+        before.append((so_far, lost[group, -1] + before[-1][1] + error))  # in the order of the sums below
     offset, offset_lost = (jnp.stack(part)[:, None] for part in zip(*before, strict=True))
     total, error = two_sum(jnp.broadcast_to(offset, total.shape), total)
     lost = lost + offset_lost + error

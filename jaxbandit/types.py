@@ -35,6 +35,7 @@ def field(
     static: bool = False,
     vector: bool = False,
     derived: bool = False,
+    nested: bool = False,
     choices: Sequence[Any] | None = None,
     hint: str = "",
     **bounds: float,
@@ -47,6 +48,7 @@ def field(
       static: Decides a shape or a branch: compiled in, not traced.
       vector: One value per arm, ``[K]``; a plain list is then one value, not a sweep.
       derived: (With a default.) Set by ``__post_init__`` from the others; not an argument, not shown.
+      nested: Holds another policy or world, whose own fields are checked by itself.
       choices: The admissible values; makes the field static.
       hint: What to do about a bad value; ends the error message.
       **bounds: ``gt``, ``ge``, ``lt``, ``le``, each checked on the host.
@@ -59,6 +61,7 @@ def field(
         "static": static or choices is not None,
         "vector": vector,
         "derived": derived,
+        "nested": nested,
         "choices": choices,
         "hint": hint,
         "bounds": bounds,
@@ -71,7 +74,7 @@ def field(
 @dataclass_transform(frozen_default=True, field_specifiers=(field,), eq_default=False)
 def pytree(cls: type[T]) -> type[T]:
     """Makes ``cls`` a frozen dataclass and a pytree; values given on the host are checked at once."""
-    check_more = cls.__dict__.get("__post_init__")
+    check_more = getattr(cls, "__post_init__", None)
 
     def __post_init__(self):
         for spec in dataclasses.fields(self):
@@ -119,7 +122,8 @@ def validate(obj: Any) -> None:
         choices = spec.metadata.get("choices")
         if choices is not None and value not in choices:
             raise ValueError(f"{where} must be one of {', '.join(map(repr, choices))}, got {value!r}{hint}")
-        if is_static(spec) or value is None or dataclasses.is_dataclass(value) or isinstance(value, Tracer):
+        unchecked = is_static(spec) or spec.metadata.get("nested") or value is None or isinstance(value, Tracer)
+        if unchecked:
             continue
         if not isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic | jax.Array):
             raise ValueError(f"{where} must be a number or a list of numbers, got {_short(value)}{hint}")

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import re
 from fractions import Fraction
 
 import jax
@@ -18,11 +19,11 @@ import scipy.stats
 
 import jaxbandit as jb
 from jaxbandit import random
-from tests.helpers import assert_count, assert_mean
+from tests.helpers import assert_mean
 
 MEANS = [0.3, 0.5, 0.9]
 ZEROS = [0.0, 0.0, 0.0]
-DRAWS = 5_000_000
+DRAWS = 2_000_000
 CHUNK = 100_000
 
 
@@ -188,8 +189,14 @@ def test_quantiles_down_to_one_in_a_hundred_thousand(example):
     assert low * (1 - 1e-12) <= drawn.min()
     assert drawn.max() <= high
     for level in LEVELS:
-        assert_count(np.sum(drawn > law.isf(level)), drawn.size, level)
-        assert_count(np.sum(drawn < law.ppf(level)), drawn.size, level)
+        assert_binomial(np.sum(drawn > law.isf(level)), drawn.size, level)
+        assert_binomial(np.sum(drawn < law.ppf(level)), drawn.size, level)
+
+
+def assert_binomial(count, trials, probability):
+    """A count of independent events; each side a false alarm in 2.9e-7 (z = 5): of 20 expected, 1 is too few."""
+    law = scipy.stats.binom(trials, probability)
+    assert min(law.cdf(count), law.sf(count - 1)) > 2.9e-7, (count, trials * probability)
 
 
 @pytest.mark.parametrize("example", CONTINUOUS)
@@ -217,7 +224,7 @@ def test_bernoulli_losses_have_their_probability(mean):
     if mean in (0.0, 1.0):
         assert (drawn == mean).all()
     else:
-        assert_count(int(drawn.sum()), drawn.size, mean)
+        assert_binomial(drawn.sum(), drawn.size, mean)
 
 
 def test_float32_draws_the_law_of_float64():
@@ -392,7 +399,7 @@ def test_switching_declares_the_moments_of_its_law():
 @pytest.mark.parametrize(
     ("make", "parts"),
     [
-        (lambda: jb.Pareto(means=[1.0, 2.0], tail_index=1.0), ["Pareto.tail_index", "1.0", "> 1", "the mean does not exist"]),
+        (lambda: jb.Pareto(means=[1.0], tail_index=1.0), ["Pareto.tail_index", "1.0", "> 1", "mean does not exist"]),
         (lambda: jb.StudentT(means=[1.0, 2.0], tail_index=0.5), ["StudentT.tail_index", "0.5", "> 1"]),
         (lambda: jb.Pareto(means=[1.0, 2.0], tail_index=math.nan), ["Pareto.tail_index", "NaN", "give a number"]),
         (lambda: jb.Pareto(means=[1.0, -2.0], tail_index=2.0), ["Pareto.means", "-2.0", "> 0", "losses are positive"]),
@@ -415,7 +422,7 @@ def test_switching_declares_the_moments_of_its_law():
     ids=lambda value: "-".join(value[:2]) if isinstance(value, list) else "",
 )  # fmt: skip
 def test_bad_input_is_refused_with_a_remedy(make, parts):
-    with pytest.raises(ValueError, match=".") as refused:
+    with pytest.raises(ValueError, match=re.escape(parts[0])) as refused:
         make()
     for part in parts:
         assert part in str(refused.value)

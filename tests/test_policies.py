@@ -12,6 +12,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit import random
 from tests.reference import exp3, htinf, tsallis_inf, ucb
+from tests.test_contract import quick_jit
 from tests.test_reference import REFERENCES, heavy_tailed_losses
 
 ROUNDS = 2_000
@@ -108,7 +109,7 @@ def follow(pair: Pair, num_arms: int, played, suffered, x_given=None) -> np.ndar
     rounds = len(played)
     given = np.zeros((rounds, num_arms)) if x_given is None else x_given
     rows = (np.arange(1, rounds + 1, dtype=np.int32), played, suffered, given)
-    return np.asarray(jax.jit(lambda: jax.lax.scan(body, policy.init(num_arms), rows)[1])())
+    return np.asarray(quick_jit(lambda: jax.lax.scan(body, policy.init(num_arms), rows)[1])())
 
 
 pairs = pytest.mark.parametrize("index", range(len(PAIRS)), ids=[str(pair) for pair in PAIRS])
@@ -193,7 +194,7 @@ def _chosen(policy, losses, scale=1.0):
     rounds, num_arms = losses.shape
     uniforms = np.random.default_rng(2).random(rounds)
     rows = (np.arange(1, rounds + 1, dtype=np.int32), uniforms, losses)
-    return np.asarray(jax.jit(lambda: jax.lax.scan(body, policy.init(num_arms), rows)[1])())
+    return np.asarray(quick_jit(lambda: jax.lax.scan(body, policy.init(num_arms), rows)[1])())
 
 
 @pytest.mark.usefixtures("x64")

@@ -34,7 +34,7 @@ class Switching:
 
     label: ClassVar[str] = "switching"
 
-    law: Any = field()
+    law: Any = field(nested=True)
     growth: float = field(default=1.6, ge=1.01, hint="or give lengths=[...]")
     lengths: Any = field(default=None, vector=True, ge=1, hint="a phase lasts at least one round")
     ends: Array = field(derived=True, default=None)
