@@ -419,6 +419,7 @@ def test_draw_frequencies(x):
         [1.0, 0.0, 0.0, 0.0, 0.0],
         [1 / 3, 1 / 3, 1 / 3, 0.0, 0.0],
         [0.1] * 10 + [0.0],
+        [0.0999999] * 10 + [0.0],
         [0.0] + [1 / 68] * 68 + [0.0],
         [0.0] * 33 + [0.5, 0.5] + [0.0] * 35,
     ],
@@ -436,7 +437,7 @@ def test_an_impossible_arm_is_not_drawn_by_the_uniforms_around_it(num_arms):
     for trial in range(300):
         x = np.exp(rng.normal(size=num_arms) * [0.1, 1, 4][trial % 3])
         x[where] = 0
-        x = (x / x.sum()).astype(np.float32)
+        x = (x / x.sum() * rng.choice([1, 1 - 1e-6, 1 + 1e-6])).astype(np.float32)
         sums = list(itertools.accumulate(map(Fraction, x.tolist())))
         ends = [int(sums[arm] / sums[-1] * 2**48) for arm in where]
         units = np.clip([end + step for end in ends for step in range(-20, 20)], 0, 2**48 - 1)
