@@ -68,7 +68,7 @@ def draw(x: Array, key: random.Key) -> Array:
     low = low + high * excess
     # Where rounding lifts the largest uniforms to sum(x), they are put back just below it.
     beyond = (high - total[-1]) + (low - lost[-1])
-    low = jnp.where(beyond >= 0, low - beyond - 2.0**-46, low)
+    low = jnp.where(beyond >= 0, low - beyond - 2.0**-36, low)
     passed = (high - total) + (low - lost) >= 0  # U sum(x) >= x[0] + ... + x[i]
     return jnp.minimum(jnp.sum(passed, dtype=jnp.int32), x.shape[0] - 1)
 

@@ -65,12 +65,8 @@ class Engine:
         return Mesh(np.asarray(devices), (engine.LANES,))
 
     def width(self, num_arms: int) -> int:
-        """Lanes per device: few enough that a block stays in cache and XLA keeps each kernel on one core.
-
-        Beyond some 300 lanes at K = 10 XLA splits the costlier kernels over its thread pool, and devices
-        that share the pool then wait for each other: twice the CPU time.
-        """
-        block = self.block or max(64, min(1024, 2560 // num_arms))
+        """Lanes per device: enough to pay for the dispatch of kernels, few enough for the cache."""
+        block = self.block or max(64, min(1024, 10_240 // num_arms))
         return -(-block // LANE_MULTIPLE) * LANE_MULTIPLE
 
 
