@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.types import public_fields
+from jaxbandit.types import field, public_fields, pytree
 from tests.test_contract import make
 
 pytestmark = pytest.mark.slow
+
+EASY = 5_000  # rounds of the easy instance
 
 
 def gains(policy, world, doublings, num_seeds=512):
@@ -36,19 +38,36 @@ def test_uniform_play_is_not():
         assert_logarithmic(jb.Uniform(), WORLD, range(14, 18))
 
 
+def assert_beats_uniform_play(policy):
+    """Regret below half of uniform's on an easy instance: gap 0.5, K = 5."""
+    world = jb.Bernoulli(means=[0.25, 0.75, 0.75, 0.75, 0.75])
+    ds = jb.simulate(policy, world, horizon=EASY, num_seeds=128, record=[EASY])
+    assert float(ds.regret.mean()) < 0.5 * 4 / 5 * EASY / 2
+
+
 @pytest.mark.parametrize("name", [name for name in jb.POLICIES if name != "uniform"])
 def test_beats_uniform_play(name):
-    """Regret below half of uniform's on an easy instance: gap 0.5, K = 5."""
-    horizon = 5_000
-    values = {"horizon": horizon} if "horizon" in public_fields(jb.POLICIES[name]) else {}
-    world = jb.Bernoulli(means=[0.25, 0.75, 0.75, 0.75, 0.75])
-    ds = jb.simulate(make(name, **values), world, horizon=horizon, num_seeds=128, record=[horizon])
-    uniform = 0.5 * 4 / 5 * horizon
-    assert float(ds.regret.mean()) < uniform / 2
+    values = {"horizon": EASY} if "horizon" in public_fields(jb.POLICIES[name]) else {}
+    assert_beats_uniform_play(make(name, **values))
 
 
-def test_learning_needs_the_update(monkeypatch):
-    """The negative control of the test above: without the update nothing is learnt."""
-    monkeypatch.setattr(jb.UniINF, "update", lambda self, state, *args: state)
+@pytree
+class NeverLearns:
+    """uniINF without its update."""
+
+    horizon: float = field(gt=1)
+
+    def init(self, num_arms):
+        return jb.UniINF(horizon=self.horizon).init(num_arms)
+
+    def probabilities(self, state, t, key):
+        return jb.UniINF(horizon=self.horizon).probabilities(state, t, key)
+
+    def update(self, state, t, x, arm, loss):
+        return state
+
+
+@pytest.mark.parametrize("policy", [NeverLearns(horizon=EASY), jb.Uniform()], ids=["no update", "uniform"])
+def test_not_learning_is_seen(policy):
     with pytest.raises(AssertionError):
-        test_beats_uniform_play("uniinf")
+        assert_beats_uniform_play(policy)
