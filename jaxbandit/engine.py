@@ -8,6 +8,7 @@ recorded round, so that the host can add them in float64. The form is argued in 
 
 import dataclasses
 import functools
+import operator
 from typing import Any, NamedTuple
 
 import jax
@@ -16,8 +17,9 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from jaxbandit import arms, lanes, random
+from jaxbandit import arms, fusion, lanes, random
 from jaxbandit.game import Environment, Outcome, Policy, as_arrays, compensated_add, first_failure, play_round
+from jaxbandit.rows import Rows
 from jaxbandit.types import Array
 
 LANES = "lanes"  # the mesh axis
@@ -209,19 +211,22 @@ def _advance(program: Program, policy, environment, keys, carry: Carry, until, s
         words = [_words_of_chunk(keys, carry.t + 1, program.chunk, *draw) for draw in draws]
         seen = _empty_rounds(program, num_arms, num_lanes)
 
-        def body(i, loop):
-            state, pulls, sums, failed, seen = loop
-            now = [[lax.dynamic_index_in_dim(word, i, keepdims=False) for word in pair] for pair in words]
-            t = lanes.Shared(carry.t + 1 + i)
-            state, sums, failed, outcome = play_one(policy, environment, state, sums, failed, t, now)
-            # One kernel for all arms: the pulls are the engine's own and need not be unrolled.
-            pulls = pulls + (jnp.arange(num_arms, dtype=jnp.int32)[:, None] == outcome.arm[None]).astype(jnp.int32)
-            if seen is not None:
-                seen = jax.tree.map(lambda all_, one: lax.dynamic_update_index_in_dim(all_, one, i, 0), seen, outcome)
-            return state, pulls, sums, failed, seen
+        def words_of(i):
+            return [[lax.dynamic_index_in_dim(word, i, keepdims=False) for word in pair] for pair in words]
 
-        loop = (carry.state, carry.pulls, carry.sums, carry.failed, seen)
-        state, pulls, sums, failed, seen = lax.fori_loop(0, count, body, loop)
+        def body(i, loop):
+            packed, seen = loop
+            in_play, now = rows.unpack(packed)
+            in_play, outcome = play_one(policy, environment, *in_play, lanes.Shared(carry.t + 1 + i), now)
+            seen = jax.tree.map(lambda all_, one: lax.dynamic_update_index_in_dim(all_, one, i, 0), seen, outcome)
+            return rows.pack((in_play, words_of(i + 1))), seen
+
+        # The words are fetched a round ahead: an address that depends on i keeps LLVM from vectorising large rounds.
+        loop = ((carry.state, carry.sums, carry.failed), words_of(0))
+        rows = Rows(loop)
+        packed, seen = lax.fori_loop(0, count, body, (rows.pack(loop), seen))
+        (state, sums, failed), _ = rows.unpack(packed)
+        pulls = carry.pulls + _count_pulls(seen["arm"], num_arms)
         return Carry(state, carry.t + count, pulls, sums, failed), seen
 
     def play_to(carry: Carry, stop: Array):
@@ -233,7 +238,7 @@ def _advance(program: Program, policy, environment, keys, carry: Carry, until, s
         return lax.scan(play_to, carry, stops)
     carry, seen = play_chunk(carry, until)
     carry, tally = lax.scan(lambda carry, stop: _hand_out(carry, stop, program), carry, stops)
-    return carry, tally._replace(rounds=seen)
+    return carry, tally._replace(rounds=Outcome(**seen))
 
 
 def _play_one(draws: list, program: Program, policy, environment, state, sums, failed, t, words):
@@ -248,9 +253,14 @@ def _play_one(draws: list, program: Program, policy, environment, state, sums, f
         measured = policy.measure(state, t, *outcome, after)
         terms |= {name: measured[name] for name in program.measures}
     sums = {name: compensated_add(*pair, terms[name]) for name, pair in sums.items()}
-    if not program.trace:  # what is not handed out is not kept whole (see lanes)
-        outcome = Outcome(x=jnp.zeros(()), arm=outcome.arm, loss=outcome.loss)
-    return after, sums, first_failure(failed, t, after), outcome
+    seen = outcome._asdict() if program.trace else {"arm": outcome.arm}
+    return (after, sums, first_failure(failed, t, after)), seen
+
+
+def _count_pulls(arms_seen: Array, num_arms: int) -> Array:
+    """How often each arm is among the rounds [chunk, lanes]: [K, lanes]. Once a chunk is cheaper than every round."""
+    arm = jnp.arange(num_arms, dtype=jnp.int32)[:, None]
+    return functools.reduce(operator.add, ((row[None] == arm).astype(jnp.int32) for row in arms_seen))
 
 
 def _hand_out(carry: Carry, stop: Array, program: Program) -> tuple[Carry, Tally]:
@@ -266,19 +276,24 @@ def _hand_out(carry: Carry, stop: Array, program: Program) -> tuple[Carry, Tally
     return carry._replace(pulls=pulls, sums=sums), tally
 
 
-def _empty_rounds(program: Program, num_arms: int, num_lanes: int):
+def _empty_rounds(program: Program, num_arms: int, num_lanes: int) -> dict[str, Array]:
+    arm = jnp.full((program.chunk, num_lanes), -1, jnp.int32)  # a round not played counts for no arm
     if not program.trace:
-        return None
+        return {"arm": arm}
     x = jnp.zeros((program.chunk, num_arms, num_lanes))
-    return Outcome(x=x, arm=jnp.zeros((program.chunk, num_lanes), jnp.int32), loss=x[:, 0])
+    return {"x": x, "arm": arm, "loss": x[:, 0]}
 
 
 def _words_of_chunk(keys: Array, first_round: Array, chunk: int, consumer: int, first: int, count: int):
     """The words of one draw for ``chunk`` rounds in one sweep: a pair of [chunk, count, lanes]."""
-    shape = (chunk, count, keys.shape[-1])
-    rounds = first_round.astype(jnp.uint32) + lax.broadcasted_iota(jnp.uint32, shape, 0)
-    pairs = jnp.broadcast_to(random.pair_counters(consumer, first, count)[None, :, None], shape)
-    return random.threefry2x32((keys[0][None, None], keys[1][None, None]), (rounds, pairs))
+    rounds = (first_round.astype(jnp.uint32) + jnp.arange(chunk, dtype=jnp.uint32))[:, None, None]
+    rounds = jnp.broadcast_to(rounds, (chunk, count, keys.shape[-1]))
+    pairs = random.pair_counters(consumer, first, count)[None, :, None]
+    k0, k1 = keys[:, None, None]
+    if not fusion.pays():
+        return random.threefry2x32((k0, k1), (rounds, pairs))
+    k0, k1, rounds, pairs = map(fusion.enter, (k0, k1, rounds, pairs))
+    return fusion.leave(random.threefry2x32((k0, k1), (rounds, pairs)))
 
 
 def _needed_draws(policy, environment, state) -> list[tuple[int, int, int]]:

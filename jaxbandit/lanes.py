@@ -2,11 +2,11 @@
 
 ``jax.vmap`` would put the games first and reduce over the short arm axis, which XLA on a CPU turns
 into many small kernels. This transform reads the jaxpr of one game and evaluates it with every
-scalar of the game held as a vector ``[lanes]``. An array over arms that only feeds reductions is
-*unrolled* into such vectors, so that a sum over arms is ``r[0] + r[1] + ...`` and a whole Newton
-solve is one kernel; an array that is handed on stays *stacked*, ``[K, lanes]``, so that updating it is
-one kernel and not K. A primitive without a rule falls back on ``vmap`` with the lanes last.
-Policies and worlds never see any of this.
+scalar of the game held as a vector ``[lanes]``. A small array over arms is *unrolled* into such
+vectors, so that a sum over arms is ``r[0] + r[1] + ...``; when every result is of this form, the whole
+function is one loop over the lanes (``fusion``). A larger array stays *stacked*, ``[K, lanes]``. A
+primitive without a rule falls back on ``vmap`` with the lanes last. Policies and worlds never see
+any of this.
 """
 
 import dataclasses
@@ -22,10 +22,11 @@ from jax import lax
 from jax.extend import core
 from jax.lax import GatherScatterMode
 
+from jaxbandit import fusion
 from jaxbandit.types import Array
-from jaxbandit.unrolled import ELEMENTWISE, RULES, map_entries, object_array
+from jaxbandit.unrolled import ARGS, ELEMENTWISE, MOVES, REDUCTIONS, RULES, fold, map_entries, object_array
 
-# Unrolled code grows with K: 32 arms compile in seconds.
+# Larger arrays stay whole: unrolled code takes LLVM 4 s for 10 arms, 11 s for 16, and beyond 20 is not vectorised.
 UNROLL = 32
 
 # Primitives that hold a jaxpr to be evaluated in place.
@@ -75,8 +76,9 @@ def over_lanes(fn: Callable, num_lanes: int) -> Callable:
         closed, out_shape = jax.make_jaxpr(lambda *flat: fn(*jax.tree.unflatten(structure, flat)), return_shape=True)(
             *map(example, leaves)
         )
-        out = _evaluate(closed, values, num_lanes)
-        return jax.tree.unflatten(jax.tree.structure(out_shape), [_spread(value, num_lanes) for value in out])
+        program = _inlined(closed)
+        out = _in_one_loop(program, values, num_lanes) or _evaluate(program, values, (num_lanes,))
+        return jax.tree.unflatten(jax.tree.structure(out_shape), [_spread(value, (num_lanes,)) for value in out])
 
     return batched
 
@@ -93,25 +95,60 @@ def example(leaf: Shared | Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape[:-1], leaf.dtype)
 
 
-def _evaluate(closed: core.ClosedJaxpr, values: Sequence[Value], num_lanes: int) -> list[Value]:
-    """Evaluates a jaxpr on lane values."""
-    eqns, consts, invars, outvars = _inlined(closed)
-    handed_on = _handed_on(eqns, outvars)
-    env: dict[Any, Value] = {var: Shared(const) for var, const in consts.items()}
-    env.update(zip(invars, values, strict=True))
+@dataclasses.dataclass
+class _Program:
+    """A jaxpr with the calls in it replaced by what they hold."""
+
+    eqns: list[tuple[Any, list, list]]  # equation, operands, results
+    consts: dict
+    invars: list
+    outvars: list
+
+
+class _NotUnrolledError(Exception):
+    """A value of the program has to stay whole."""
+
+
+def _in_one_loop(program: _Program, values: Sequence[Value], num_lanes: int) -> list[Value] | None:
+    """Evaluates a program whose every value can be unrolled, as one kernel; None if it has others."""
+    if not fusion.pays() or not all(_fits(eqn) for eqn, _, _ in program.eqns):
+        return None
+    inside = [_entered(value) if isinstance(value, Stacked) else value for value in values]
+    try:
+        out = _evaluate(program, inside, (2, num_lanes))
+    except _NotUnrolledError:
+        return None
+    unrolled = [value.entries for value in out if isinstance(value, Unrolled)]
+    vectors = iter(fusion.leave([vector for entries in unrolled for vector in entries.flat]) if unrolled else ())
+    return [
+        Unrolled(map_entries(lambda _: next(vectors), value.entries)) if isinstance(value, Unrolled) else value
+        for value in out
+    ]
+
+
+def _fits(eqn) -> bool:
+    return eqn.primitive.name in MOVES or all(is_small(var.aval.shape) for var in (*eqn.invars, *eqn.outvars))
+
+
+def _entered(value: Stacked) -> Unrolled:
+    return Unrolled(map_entries(fusion.enter, _entries(value, ())))
+
+
+def _evaluate(program: _Program, values: Sequence[Value], vector: tuple[int, ...]) -> list[Value]:
+    """Evaluates a program on lane values; ``vector`` is the shape of one scalar of the game."""
+    env: dict[Any, Value] = {var: Shared(const) for var, const in program.consts.items()}
+    env.update(zip(program.invars, values, strict=True))
 
     def read(atom) -> Value:
         return Shared(jnp.asarray(atom.val)) if isinstance(atom, core.Literal) else env[atom]
 
-    for eqn, operands, results in eqns:
-        stacked = any(var in handed_on for var in results)
-        out = _apply(eqn, [read(atom) for atom in operands], stacked, num_lanes)
+    for eqn, operands, results in program.eqns:
+        out = _apply(eqn, [read(atom) for atom in operands], vector)
         env.update(zip(results, out, strict=True))
-    return [read(atom) for atom in outvars]
+    return [read(atom) for atom in program.outvars]
 
 
-def _inlined(closed: core.ClosedJaxpr) -> tuple[list, dict, list, list]:
-    """Equations with their operands and results, calls replaced by what they hold."""
+def _inlined(closed: core.ClosedJaxpr) -> _Program:
     eqns: list[tuple[Any, list, list]] = []
     consts: dict = {}
 
@@ -138,42 +175,65 @@ def _inlined(closed: core.ClosedJaxpr) -> tuple[list, dict, list, list]:
         return [rename(atom) for atom in closed.jaxpr.outvars]
 
     invars = [object() for _ in closed.jaxpr.invars]
-    return eqns, consts, invars, walk(closed, invars)
+    return _Program(eqns, consts, invars, walk(closed, invars))
 
 
-def _handed_on(eqns: list, outvars: list) -> set:
-    """Values that reach a result entry by entry: those are kept whole."""
-    kept = {var for var in outvars if not isinstance(var, core.Literal)}
-    for eqn, operands, results in reversed(eqns):
-        if eqn.primitive.name in ELEMENTWISE and any(var in kept for var in results):
-            kept.update(var for var in operands if not isinstance(var, core.Literal))
-    return kept
-
-
-def _apply(eqn, operands: list[Value], stacked: bool, num_lanes: int) -> list[Value]:
+def _apply(eqn, operands: list[Value], vector: tuple[int, ...]) -> list[Value]:
     name, bind = eqn.primitive.name, functools.partial(_bind, eqn)
     shared = [operand.array for operand in operands if isinstance(operand, Shared)]
     if len(shared) == len(operands):
         return [Shared(out) for out in bind(*shared)]
-    small = all(_is_small(var.aval.shape) for var in (*eqn.invars, *eqn.outvars))
-    if name in ELEMENTWISE and _keeps_shape(eqn):
-        if small and not stacked:
-            unrolled = [_entries(operand, num_lanes) for operand in operands]
-            return [Unrolled(map_entries(lambda *vectors: bind(*vectors)[0], *unrolled))]
-        rank = len(eqn.outvars[0].aval.shape) + 1
-        aligned = [_align(_spread(operand, num_lanes), rank) for operand in operands]
-        return [Stacked(bind(*jnp.broadcast_arrays(*aligned))[0])]
-    if name == "broadcast_in_dim" and (stacked or not small):
-        shape, dims = eqn.params["shape"], eqn.params["broadcast_dimensions"]
-        array = _spread(operands[0], num_lanes)
-        return [Stacked(lax.broadcast_in_dim(array, (*shape, num_lanes), (*dims, len(shape))))]
-    if small and name in RULES:
-        out = RULES[name](eqn, *(_entries(operand, num_lanes) for operand in operands))
+    small = all(is_small(var.aval.shape) for var in (*eqn.invars, *eqn.outvars))
+    elementwise = name in ELEMENTWISE and _keeps_shape(eqn)
+    if small and elementwise:
+        unrolled = [_entries(operand, vector) for operand in operands]
+        return [Unrolled(map_entries(lambda *vectors: bind(*vectors)[0], *unrolled))]
+    moves = name in MOVES and not any(isinstance(operand, Stacked) for operand in operands)
+    if (small or moves) and name in RULES:
+        out = RULES[name](eqn, *(_entries(operand, vector) for operand in operands))
         if out is not None:
             return [Unrolled(out)]
+    if len(vector) > 1:
+        raise _NotUnrolledError(name)
+    if elementwise:
+        rank = len(eqn.outvars[0].aval.shape) + 1
+        aligned = [_align(_spread(operand, vector), rank) for operand in operands]
+        return [Stacked(bind(*jnp.broadcast_arrays(*aligned))[0])]
+    if name == "broadcast_in_dim":
+        shape, dims = eqn.params["shape"], eqn.params["broadcast_dimensions"]
+        array = _spread(operands[0], vector)
+        return [Stacked(lax.broadcast_in_dim(array, (*shape, *vector), (*dims, len(shape))))]
+    if name in REDUCTIONS:
+        return [Stacked(_reduced(name, _spread(operands[0], vector), eqn.params["axes"]))]
+    if name in ARGS and len(eqn.invars[0].aval.shape) == 1:
+        return [Stacked(_arg(name, _spread(operands[0], vector), eqn.params["index_dtype"]))]
     if name in ("scatter", "scatter-add") and _writes_a_row(eqn):
-        return [Stacked(_write_row(eqn, *(_spread(operand, num_lanes) for operand in operands)))]
-    return _by_vmap(eqn, operands, num_lanes)
+        return [Stacked(_write_row(eqn, *(_spread(operand, vector) for operand in operands)))]
+    return _by_vmap(eqn, operands, vector)
+
+
+def _reduced(name: str, array: Array, axes: Sequence[int]) -> Array:
+    """A reduction as additions of slices, UNROLL at a time: XLA's own leaves the vector unit."""
+    combine, identity = REDUCTIONS[name]
+    array = jnp.moveaxis(array, axes, range(len(axes)))
+    array = array.reshape(-1, *array.shape[len(axes) :])
+    while array.shape[0] > 1:
+        rows = -(-array.shape[0] // UNROLL)
+        missing = -array.shape[0] % rows
+        if missing:
+            fill = jnp.full((missing, *array.shape[1:]), identity(array.dtype), array.dtype)
+            array = jnp.concatenate([array, fill])
+        array = fold(combine, [array[first : first + rows] for first in range(0, array.shape[0], rows)])
+    return array[0]
+
+
+def _arg(name: str, array: Array, dtype) -> Array:
+    """The first place of the extreme value, or of a NaN, along the leading axis."""
+    best = array == _reduced(ARGS[name], array, (0,))[None]
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        best = best | jnp.isnan(array)
+    places = lax.broadcasted_iota(dtype, array.shape, 0)
+    return _reduced("reduce_min", jnp.where(best, places, array.shape[0]), (0,))
 
 
 def _writes_a_row(eqn) -> bool:
@@ -202,24 +262,25 @@ def _keeps_shape(eqn) -> bool:
     return np.broadcast_shapes(*(var.aval.shape for var in eqn.invars)) == eqn.outvars[0].aval.shape
 
 
-def _is_small(shape: Sequence[int]) -> bool:
+def is_small(shape: Sequence[int]) -> bool:
+    """Whether an array of this shape is taken apart."""
     return 0 < math.prod(shape) <= UNROLL
 
 
-def _spread(value: Value, num_lanes: int) -> Array:
+def _spread(value: Value, vector: tuple[int, ...]) -> Array:
     """The stacked form, ``shape + [lanes]``."""
     if isinstance(value, Stacked):
         return value.array
     if isinstance(value, Shared):
         array = jnp.asarray(value.array)
-        return jnp.broadcast_to(array[..., None], (*array.shape, num_lanes))
+        return jnp.broadcast_to(array[..., None], (*array.shape, *vector))
     if value.entries.shape == ():
         return value.entries.item()
     flat = jnp.stack(list(value.entries.flat))
     return flat.reshape(*value.entries.shape, flat.shape[-1])
 
 
-def _entries(value: Value, num_lanes: int) -> np.ndarray:
+def _entries(value: Value, vector: tuple[int, ...]) -> np.ndarray:
     """The unrolled form."""
     if isinstance(value, Unrolled):
         return value.entries
@@ -227,7 +288,7 @@ def _entries(value: Value, num_lanes: int) -> np.ndarray:
         shape = value.array.shape[:-1]
         return object_array(shape, (value.array[index] for index in np.ndindex(*shape)))
     array = jnp.asarray(value.array)
-    return object_array(array.shape, (jnp.broadcast_to(array[i], (num_lanes,)) for i in np.ndindex(*array.shape)))
+    return object_array(array.shape, (jnp.broadcast_to(array[i], vector) for i in np.ndindex(*array.shape)))
 
 
 def _align(array: Array, rank: int) -> Array:
@@ -235,8 +296,8 @@ def _align(array: Array, rank: int) -> Array:
     return array.reshape((1,) * (rank - array.ndim) + array.shape)
 
 
-def _by_vmap(eqn, operands: list[Value], num_lanes: int) -> list[Value]:
-    arrays = [operand.array if isinstance(operand, Shared) else _spread(operand, num_lanes) for operand in operands]
+def _by_vmap(eqn, operands: list[Value], vector: tuple[int, ...]) -> list[Value]:
+    arrays = [operand.array if isinstance(operand, Shared) else _spread(operand, vector) for operand in operands]
     axes = [None if isinstance(operand, Shared) else -1 for operand in operands]
     out = jax.vmap(functools.partial(_bind, eqn), in_axes=axes, out_axes=-1)(*arrays)
     return [Stacked(array) for array in out]

@@ -6,6 +6,7 @@ compiled program serves any number of cells, seeds and rounds.
 """
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxbandit import engine
-from jaxbandit.game import Environment, Policy, as_arrays, game_key
+from jaxbandit import engine, totals
+from jaxbandit.game import Environment, Policy, game_key
 
 STOPS = 16  # recorded rounds per call
 # Narrower blocks compile to other code for small reductions, with other rounding.
@@ -123,8 +124,9 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
         fields=tuple(name for name in job.measures if name in state_fields),
         mesh=mesh,
     )
-    gaps = [_Gaps(environment, job.record, program.stationary) for environment in job.environments]
+    gaps = [totals.Gaps(environment, job.record, program.stationary) for environment in job.environments]
     in_block = width * mesh.size
+    pace = _Pace()
     for first in range(0, job.num_lanes, in_block):
         lanes = np.arange(first, min(first + in_block, job.num_lanes))
         padded = np.pad(lanes, (0, in_block - lanes.size), mode="edge")
@@ -137,15 +139,31 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
             job=job,
         )
         done_before = first * int(job.record[-1])
-        variables = block.play(lambda rounds: progress(done_before + rounds * lanes.size, _total(job)), timing)  # noqa: B023
+        report = functools.partial(_report, progress, done_before, lanes.size, _total(job))
+        variables = block.play(report, timing, pace)
         variables = {name: values[: lanes.size] for name, values in variables.items()}
-        variables["regret"] = _regret(variables, gaps, environment_of[: lanes.size])
+        variables["regret"] = totals.regret(variables, gaps, environment_of[: lanes.size])
         variables.pop("gap", None)
         sink(lanes, variables)
 
 
 def _total(job: Job) -> int:
     return job.num_lanes * int(job.record[-1])
+
+
+def _report(progress: Progress, done_before: int, num_lanes: int, total: int, rounds: int) -> None:
+    progress(done_before + rounds * num_lanes, total)
+
+
+class _Pace:
+    """How many rounds make a call of about ``TARGET_SECONDS``; learnt from call to call."""
+
+    def __init__(self):
+        self.rounds = FIRST_ROUNDS
+
+    def learn(self, rounds: int, seconds: float) -> None:
+        """Takes note of a call."""
+        self.rounds = int(np.clip(rounds * TARGET_SECONDS / max(seconds, 1e-4), 64, 4 * self.rounds))
 
 
 def measure_names(policy: Policy, num_arms: int) -> list[str]:
@@ -191,16 +209,16 @@ class _Block:
         self.policy, self.environment, self.keys = policy, environment, keys
         self.mesh, self.program, self.job = mesh, program, job
 
-    def play(self, progress: Callable[[int], None], timing: Timing) -> dict[str, np.ndarray]:
+    def play(self, progress: Callable[[int], None], timing: Timing, pace: _Pace) -> dict[str, np.ndarray]:
         """All rounds; returns the variables, lanes first."""
         record = self.job.record
-        totals = _Totals()
+        sums = totals.Totals()
         rounds = []
         carry = engine.begin(self.policy, self.keys, self.job.num_arms, self.program)
         carry = engine.place(carry, self.mesh)  # as advance hands it back: one compile, not two
-        t, reached, budget = 0, 0, FIRST_ROUNDS
+        t, reached = 0, 0
         while reached < len(record):
-            until = min(t + (self.program.chunk if self.program.trace else budget), int(record[-1]))
+            until = min(t + (self.program.chunk if self.program.trace else pace.rounds), int(record[-1]))
             stops = record[reached : reached + STOPS]
             stops = np.pad(stops, (0, STOPS - stops.size), mode="edge").astype(np.int32)
             until = min(until, int(stops[-1]))
@@ -209,14 +227,13 @@ class _Block:
             began = time.perf_counter()
             carry, tally = _timed(timing, self.policy, self.environment, self.keys, carry, until, stops, self.program)
             count = int(np.searchsorted(stops[: len(record) - reached], until, side="right"))
-            totals.add(tally, count)
+            sums.add(tally, count)
             if tally.rounds is not None:
                 rounds.append(jax.tree.map(lambda leaf: np.asarray(leaf)[: until - t], tally.rounds))  # noqa: B023
-            seconds = max(time.perf_counter() - began, 1e-4)
-            budget = int(np.clip(budget * TARGET_SECONDS / seconds, 64, 4 * budget))
+            pace.learn(until - t, time.perf_counter() - began)
             t, reached = until, reached + count
             progress(t)
-        return totals.variables() | _traced(rounds)
+        return sums.variables() | totals.traced(rounds)
 
 
 def _timed(timing: Timing, policy, environment, keys, carry, until: int, stops, program):
@@ -240,78 +257,3 @@ def _note_duration(event: str, duration_secs: float, **kwargs: str | int) -> Non
 
 
 jax.monitoring.register_event_duration_secs_listener(_note_duration)
-
-
-class _Totals:
-    """Adds the tallies of a block in float64."""
-
-    def __init__(self):
-        self._running: dict[str, np.ndarray] = {}
-        self._recorded: dict[str, list[np.ndarray]] = {}
-        self._failed = np.zeros(0)
-
-    def add(self, tally: engine.Tally, count: int) -> None:
-        """Takes the first ``count`` stops, those that were reached."""
-        self._failed = np.asarray(tally.failed[-1])
-        if count == 0:
-            return
-        increments: dict[str, np.ndarray] = {"pulls": np.asarray(tally.pulls[:count], np.int64)}
-        for name, (total, lost) in tally.sums.items():
-            increments[name] = np.asarray(total[:count], np.float64) + np.asarray(lost[:count], np.float64)
-        for name, values in increments.items():
-            for value in values:
-                running = self._running[name] + value if name in self._running else value
-                self._running[name] = running
-                self._recorded.setdefault(name, []).append(running)
-        for name, values in tally.fields.items():
-            self._recorded.setdefault(name, []).extend(np.asarray(values[:count], np.float64))
-
-    def variables(self) -> dict[str, np.ndarray]:
-        """Every variable with the lanes first, then the recorded rounds."""
-        variables = {name: np.moveaxis(np.stack(values), -1, 0) for name, values in self._recorded.items()}
-        variables["failed"] = self._failed
-        return variables
-
-
-def _traced(rounds: list) -> dict[str, np.ndarray]:
-    if not rounds:
-        return {}
-    joined = jax.tree.map(lambda *parts: np.moveaxis(np.concatenate(parts), -1, 0), *rounds)
-    return {"trace_x": joined.x, "trace_arm": joined.arm, "trace_loss": joined.loss}
-
-
-def _regret(variables: dict[str, np.ndarray], gaps: list["_Gaps"], environment_of: np.ndarray) -> np.ndarray:
-    """Pseudo-regret [lanes, R], Eq. (1) of the paper."""
-    if "gap" not in variables:
-        of_arm = np.stack([gap.of_arm for gap in gaps])[environment_of]  # [lanes, K]
-        return (variables["pulls"] * of_arm[:, None]).sum(axis=-1)
-    fixed = np.stack([gap.best_fixed for gap in gaps])[environment_of]  # [lanes, R]
-    return variables["gap"] + fixed
-
-
-class _Gaps:
-    """What a world's best fixed arm is compared by, in float64."""
-
-    def __init__(self, environment: Environment, record: np.ndarray, stationary: bool):
-        if stationary:
-            with jax.enable_x64(True):
-                means = np.asarray(as_arrays(environment).means(jnp.int32(1)), np.float64)
-            self.of_arm = means - means.min()
-            return
-        arms, best = np.zeros(environment.num_arms), 0.0
-        fixed = []
-        for first, last in zip([0, *record[:-1]], record, strict=True):
-            for start in range(int(first), int(last), _ROUNDS):
-                rounds = np.arange(start + 1, start + _ROUNDS + 1, dtype=np.int32)
-                means = np.asarray(_means(as_arrays(environment), rounds), np.float64)[: int(last) - start]
-                arms, best = arms + means.sum(axis=0), best + means.min(axis=1).sum()
-            fixed.append(best - arms.min())
-        self.best_fixed = np.asarray(fixed)
-
-
-_ROUNDS = 8192
-
-
-@jax.jit
-def _means(environment: Environment, rounds: jax.Array) -> jax.Array:
-    return jax.vmap(environment.means)(rounds)

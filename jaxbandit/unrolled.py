@@ -56,7 +56,7 @@ def _scalar(vector: Array) -> np.ndarray:
     return object_array((), [vector])
 
 
-def _tree(combine: Callable, entries: list):
+def fold(combine: Callable, entries: list):
     """Folds neighbours: a chain of K dependent operations would leave the vector unit waiting."""
     while len(entries) > 1:
         pairs = [combine(*entries[n : n + 2]) for n in range(0, len(entries) - 1, 2)]
@@ -70,7 +70,7 @@ def _reduced(combine: Callable) -> Callable:
         kept = tuple(axis for axis in range(operand.ndim) if axis not in axes)
         rows = operand.transpose(*kept, *axes).reshape(*(operand.shape[axis] for axis in kept), -1)
         shape = rows.shape[:-1]
-        return object_array(shape, (_tree(combine, list(rows[index])) for index in np.ndindex(*shape)))
+        return object_array(shape, (fold(combine, list(rows[index])) for index in np.ndindex(*shape)))
 
     return rule
 
@@ -88,7 +88,7 @@ def _arg(better: Callable) -> Callable:
             return tuple(jnp.where(improves, new, old) for old, new in zip(left, right, strict=True))
 
         entries = [(entry, jnp.full_like(entry, n, dtype)) for n, entry in enumerate(operand)]
-        return _scalar(_tree(winner, entries)[1])
+        return _scalar(fold(winner, entries)[1])
 
     return rule
 
@@ -142,21 +142,42 @@ ELEMENTWISE = frozenset((
 ))
 # fmt: on
 
+# Emits nothing, whatever the size.
+MOVES = frozenset(("concatenate", "reshape", "reshard", "slice", "squeeze"))
+
+
+def _extreme(which: str) -> Callable:
+    def identity(dtype):
+        if jnp.issubdtype(dtype, jnp.floating):
+            return -jnp.inf if which == "min" else jnp.inf
+        return getattr(jnp.iinfo(dtype), which)
+
+    return identity
+
+
+# How two meet, and what changes nothing.
+REDUCTIONS: dict[str, tuple[Callable, Callable]] = {
+    "reduce_sum": (operator.add, lambda _: 0),
+    "reduce_prod": (operator.mul, lambda _: 1),
+    "reduce_max": (jnp.maximum, _extreme("min")),
+    "reduce_min": (jnp.minimum, _extreme("max")),
+    "reduce_and": (operator.and_, lambda dtype: True if dtype == jnp.bool_ else -1),
+    "reduce_or": (operator.or_, lambda _: 0),
+}
+
+ARGS = {"argmax": "reduce_max", "argmin": "reduce_min"}
+
 RULES: dict[str, Callable] = {
     "broadcast_in_dim": _moved(_broadcast),
     "concatenate": _moved(lambda params, *parts: np.concatenate(parts, params["dimension"])),
     "reshape": _moved(_reshape),
+    "reshard": _moved(lambda params, operand: operand),  # of strided slices inside shard_map
     "rev": _moved(lambda params, operand: np.flip(operand, params["dimensions"])),
     "slice": _moved(_slice),
     "squeeze": _moved(lambda params, operand: operand.squeeze(params["dimensions"])),
     "stack": _moved(lambda params, *parts: np.stack(parts, params["axis"])),
     "transpose": _moved(lambda params, operand: operand.transpose(params["permutation"])),
-    "reduce_sum": _reduced(operator.add),
-    "reduce_prod": _reduced(operator.mul),
-    "reduce_max": _reduced(jnp.maximum),
-    "reduce_min": _reduced(jnp.minimum),
-    "reduce_and": _reduced(operator.and_),
-    "reduce_or": _reduced(operator.or_),
+    **{name: _reduced(combine) for name, (combine, _) in REDUCTIONS.items()},
     "argmax": _arg(operator.gt),
     "argmin": _arg(operator.lt),
     "cumsum": _accumulated(operator.add),

@@ -14,8 +14,15 @@ from typing import Any
 import jax
 from jax._src import xla_bridge
 
-OPTION = "xla_cpu_use_multi_output_fusion"
+# For kernels with many results (``fusion``), whose inner loop of length two LLVM must unroll whatever its
+# size; and, so that nothing else grows, no loop longer than four.
+OPTIONS = {
+    "xla_cpu_use_multi_output_fusion": "true",
+    "-unroll-threshold": "100000",
+    "-unroll-full-max-count": "4",
+}
 _EXTRA = "--xla_backend_extra_options="
+_WIDTH = "--xla_cpu_prefer_vector_width"  # XLA takes 256 bits unless told otherwise
 
 _late = False
 _warned = False
@@ -27,7 +34,7 @@ def configure() -> None:
     if os.environ.get("JAXBANDIT_XLA", "on").lower() != "off":
         _late = xla_bridge.backends_are_initialized()
         if not _late:
-            os.environ["XLA_FLAGS"] = with_option(os.environ.get("XLA_FLAGS", ""))
+            os.environ["XLA_FLAGS"] = with_options(flags(), wide="avx512f" in _cpu_features())
             if setting("jax_num_cpu_devices") < 0 and "host_platform_device_count" not in os.environ["XLA_FLAGS"]:
                 jax.config.update("jax_num_cpu_devices", usable_cores())
     cache = os.environ.get("JAXBANDIT_CACHE", "on")
@@ -53,16 +60,23 @@ def status() -> str:
     return "no: JAX was started before jaxbandit was imported" if _late else "yes"
 
 
-def with_option(flags: str) -> str:
-    """``XLA_FLAGS`` with our option added to the user's own, unless they already decided on it."""
-    if OPTION in flags:
-        return flags
+def tuned() -> bool:
+    """Whether programs are compiled for a CPU with our options in force."""
+    return jax.default_backend() == "cpu" and not _late and all(option in flags() for option in OPTIONS)
+
+
+def with_options(flags: str, wide: bool) -> str:
+    """``XLA_FLAGS`` with our options added to the user's own, except those they already decided on."""
     parts = flags.split()
-    for n, part in enumerate(parts):
-        if part.startswith(_EXTRA):
-            parts[n] = f"{part},{OPTION}=true"
-            return " ".join(parts)
-    return " ".join([*parts, f"{_EXTRA}{OPTION}=true"])
+    extra = next((part for part in parts if part.startswith(_EXTRA)), None)
+    ours = [f"{name}={value}" for name, value in OPTIONS.items() if name not in flags]
+    if extra is None and ours:
+        parts.append(_EXTRA + ",".join(ours))
+    elif extra is not None:
+        parts[parts.index(extra)] = ",".join([extra, *ours])
+    if wide and _WIDTH not in flags:
+        parts.append(f"{_WIDTH}=512")
+    return " ".join(parts)
 
 
 def usable_cores() -> int:
@@ -85,16 +99,19 @@ def warn_if_late() -> None:
         _warned = True
         warnings.warn(
             "JAX was started before jaxbandit was imported, so it runs without one device per core and without "
-            f"XLA's {OPTION}: results are right, but slower. Import jaxbandit before the first JAX call, or set "
-            f"JAXBANDIT_XLA=off to silence this.",
+            "the XLA options it is tuned for: results are right, but slower. Import jaxbandit before the first JAX "
+            "call, or set JAXBANDIT_XLA=off to silence this.",
             stacklevel=3,
         )
 
 
 def _instruction_set() -> str:
+    return hashlib.sha256(f"{platform.machine()} {_cpu_features()}".encode()).hexdigest()[:12]
+
+
+def _cpu_features() -> str:
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-        flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
     except OSError:
-        flags = platform.processor()
-    return hashlib.sha256(f"{platform.machine()} {flags}".encode()).hexdigest()[:12]
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")

@@ -269,11 +269,14 @@ def test_late_import_still_right(tmp_path):
 def test_xla_settings_keep_what_the_user_set():
     from jaxbandit import xla
 
-    assert xla.with_option("") == f"--xla_backend_extra_options={xla.OPTION}=true"
-    assert xla.with_option("--xla_foo=1").startswith("--xla_foo=1 ")
-    assert (
-        xla.with_option("--xla_backend_extra_options=bar=2") == f"--xla_backend_extra_options=bar=2,{xla.OPTION}=true"
-    )
-    mine = f"--xla_backend_extra_options={xla.OPTION}=false"
-    assert xla.with_option(mine) == mine
+    ours = ",".join(f"{name}={value}" for name, value in xla.OPTIONS.items())
+    assert xla.with_options("", wide=False) == f"--xla_backend_extra_options={ours}"
+    assert xla.with_options("--xla_foo=1", wide=False).startswith("--xla_foo=1 --xla_backend_extra_options=")
+    mine = "--xla_backend_extra_options=bar=2"
+    assert xla.with_options(f"{mine} --xla_foo=1", wide=False) == f"{mine},{ours} --xla_foo=1"
+    mine = "--xla_backend_extra_options=" + ",".join(f"{name}=off" for name in xla.OPTIONS)
+    assert xla.with_options(mine, wide=False) == mine
+    assert xla.with_options(mine, wide=True) == f"{mine} --xla_cpu_prefer_vector_width=512"
+    mine = f"{mine} --xla_cpu_prefer_vector_width=128"
+    assert xla.with_options(mine, wide=True) == mine
     assert xla.cache_directory("here") == pathlib.Path("here")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 import jaxbandit as jb
-from jaxbandit import arms, lanes, random, simplex, unrolled
+from jaxbandit import arms, fusion, lanes, random, simplex, unrolled
 
 LANES = 4
 SMALL, LARGE = 3, 40
@@ -74,11 +74,6 @@ def assert_values(got, expected):
     assert jax.tree.structure(got) == jax.tree.structure(expected)
     for value, array in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         assert_equal(value, array)
-
-
-def taken_apart(fn):
-    """``fn`` with its results moved, so that nothing in it is handed on entry by entry and all is unrolled."""
-    return lambda *args: jax.tree.map(lambda out: lax.rev(jnp.expand_dims(out, 0), [0]), fn(*args))
 
 
 def assert_equal(got, expected):
@@ -322,8 +317,8 @@ def program(steps):
     return lambda x, n, arm: functools.reduce(lambda state, step: STEPS[step](*state), steps, (x, n, arm))
 
 
-# What the fast suite runs of the small, the large and the shared; of the unrolled it leaves out the last.
-FAST_SMALL = {
+# What the fast suite runs of the small in many kernels, the large and the shared; of the small it leaves out the last.
+FAST_PARTS = {
     "add", "select_n", "rule: scalar meets array", "rule: where", "rule: broadcast_in_dim", "rule: outer", "tile",
     "rule: reduce rows", "rule: custom_jvp", "fori_loop", "lanes ignored", "lanes in one output", "small and large",
     "table by rows",
@@ -333,7 +328,7 @@ FAST_LARGE = {
     "rule: scatter-add", "table by rows", "cond", "sort", "roll",
 }  # fmt: skip
 FAST_SHARED = {"rule: scalar meets array", "rule: dynamic_slice", "rule: stack", "cond", "lanes ignored"}
-SLOW_APART = {
+SLOW_SMALL = {
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e", "bessel_i1e", "cbrt", "ceil", "clz",
     "copy", "cosh", "digamma", "erf", "erf_inv", "erfc", "exp2", "ge", "gt", "igamma", "igammac", "le", "lgamma",
     "logistic", "ne", "nextafter", "not", "or", "population_count", "reduce_precision",
@@ -350,18 +345,14 @@ def case(fn, operands, name, fast):
 
 
 def by_size(table):
-    """Each case small, unrolled and whole, and large where its shapes depend on K."""
-    apart = [
-        case(taken_apart(fn), samples(specs), f"{name}-apart", name not in SLOW_APART)
-        for name, (fn, *specs) in table.items()
-    ]
-    small = [case(fn, samples(specs), f"{name}-small", name in FAST_SMALL) for name, (fn, *specs) in table.items()]
+    """Each case small, and large where its shapes depend on K."""
+    small = [case(fn, samples(specs), f"{name}-small", name not in SLOW_SMALL) for name, (fn, *specs) in table.items()]
     large = [
         case(fn, samples(specs, LARGE), f"{name}-large", name in FAST_LARGE)
         for name, (fn, *specs) in table.items()
         if any("K" in spec for spec in specs)
     ]
-    return apart + small + large
+    return small + large
 
 
 def with_shared(table):
@@ -396,6 +387,16 @@ def test_elementwise(fn, operands):
 
 @pytest.mark.parametrize(("fn", "operands"), by_size(FUNCTIONS))
 def test_function(fn, operands):
+    assert_same(fn, *operands)
+
+
+@pytest.mark.parametrize(
+    ("fn", "operands"),
+    [case(fn, samples(specs), name, name in FAST_PARTS) for name, (fn, *specs) in FUNCTIONS.items()],
+)
+def test_function_in_many_kernels(fn, operands, monkeypatch):
+    """As without our XLA options, and on a GPU."""
+    monkeypatch.setattr(fusion, "pays", lambda: False)
     assert_same(fn, *operands)
 
 
@@ -455,7 +456,7 @@ def test_every_primitive_with_a_rule_is_tested():
     assert set(ELEMENTWISE) == unrolled.ELEMENTWISE - {"copy_p"}
     missing = {name for name, (fn, *specs) in ELEMENTWISE.items() if name not in primitives(fn, samples(specs))}
     assert not missing, f"the test of {sorted(missing)} does not call it"
-    ruled = set().union(*(primitives(fn, samples(specs)) for fn, *specs in RULES.values()))
+    ruled = {"reshard"}.union(*(primitives(fn, samples(specs)) for fn, *specs in RULES.values()))
     assert not set(unrolled.RULES) - ruled, sorted(set(unrolled.RULES) - ruled)
 
 
@@ -463,7 +464,7 @@ def test_every_primitive_with_a_rule_is_tested():
 def test_small_arrays_do_without_vmap(name, monkeypatch):
     monkeypatch.setattr(lanes, "_by_vmap", lambda eqn, *_: pytest.fail(f"vmap of {eqn.primitive.name}"))
     fn, *specs = FUNCTIONS[name]
-    jax.eval_shape(lanes.over_lanes(taken_apart(fn), LANES), *samples(specs))
+    jax.eval_shape(lanes.over_lanes(fn, LANES), *samples(specs))
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
@@ -482,19 +483,32 @@ def count(primitive, fn, *arrays):
 
 
 @pytest.mark.parametrize(("size", "unrolled_size"), [(1, 1), (3, 3), (32, 32), (33, 1), (40, 1)])
-def test_what_only_feeds_a_reduction_is_unrolled_up_to_32_entries(size, unrolled_size):
+def test_arrays_are_unrolled_up_to_32_entries(size, unrolled_size):
     x = sample("real[K]", size)
     assert count("sin", lambda x: jnp.sum(jnp.sin(x)), x) == unrolled_size
-    assert count("reduce_sum", lambda x: jnp.sum(jnp.sin(x)), x) == (size > 32)
+    assert count("reduce_sum", lambda x: jnp.sum(jnp.sin(x)), x) == 0
     table = np.stack([x, x])
     assert count("sin", lambda x: jnp.max(jnp.sin(x), axis=1), table) == (2 * size if 2 * size <= 32 else 1)
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-def test_what_is_handed_on_stays_whole(size):
-    x = sample("real[K]", size)
-    assert count("sin", lambda x: 2 * jnp.sin(x) + 1, x) == 1
-    assert count("sin", jax.jit(lambda x: jax.jit(jnp.sin)(x)), x) == 1
+def test_a_small_game_is_one_loop():
+    x, n = samples(["real[K]", "int"])
+    leave = "custom_jvp_call"
+    assert count(leave, lambda x, n: (jnp.sum(x), x * n.astype(x.dtype), n + 1), x, n) == 1
+    large = sample("real[K]", LARGE)
+    assert count(leave, lambda x: (jnp.sum(x), 2 * x), large) == 0
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_derivatives_pass(fused, monkeypatch):
+    monkeypatch.setattr(fusion, "pays", lambda: fused)
+    x = jnp.asarray(sample("unit[K]"))
+
+    def fn(x):
+        return jnp.sum(x**2), jnp.exp(x)
+
+    got = jax.jvp(lanes.over_lanes(fn, LANES), (x,), (jnp.ones_like(x),))
+    assert_values(got, jax.jvp(jax.vmap(fn, in_axes=-1, out_axes=-1), (x,), (jnp.ones_like(x),)))
 
 
 def test_moving_small_arrays_emits_nothing():

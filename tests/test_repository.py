@@ -14,13 +14,13 @@ PACKAGE = ROOT / "jaxbandit"
 # A module imports only from the rows above its own (design: layers).
 LAYERS = [
     ["types", "version", "xla"],
-    ["random", "unrolled"],
+    ["random", "unrolled", "fusion"],
     ["arms", "lanes"],
-    ["simplex"],
+    ["simplex", "rows"],
     ["policies", "environments", "game"],
     ["engine", "grid"],
-    ["runner", "study"],
-    ["progress", "results"],
+    ["totals", "study"],
+    ["progress", "results", "runner"],
     ["simulate", "plots"],
     ["cli", "__init__"],
     ["__main__"],

@@ -1,0 +1,90 @@
+"""What a block hands out, added up on the host in float64: tallies, regret, traces."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit import engine
+from jaxbandit.game import Environment, as_arrays
+
+_ROUNDS = 8192  # of a changing world whose means are asked for at once
+
+
+class Totals:
+    """Adds the tallies of a block in float64."""
+
+    def __init__(self):
+        self._running: dict[str, np.ndarray] = {}
+        self._recorded: dict[str, list[np.ndarray]] = {}
+        self._failed = np.zeros(0)
+
+    def add(self, tally: engine.Tally, count: int) -> None:
+        """Takes the first ``count`` stops, those that were reached."""
+        self._failed = np.asarray(tally.failed)[-1]
+        if count == 0:
+            return
+        reached = functools.partial(_rows, count=count)  # sliced here: on the device each slice is a call
+        increments: dict[str, np.ndarray] = {"pulls": reached(tally.pulls, np.int64)}
+        for name, (total, lost) in tally.sums.items():
+            increments[name] = reached(total) + reached(lost)
+        for name, values in increments.items():
+            for value in values:
+                running = self._running[name] + value if name in self._running else value
+                self._running[name] = running
+                self._recorded.setdefault(name, []).append(running)
+        for name, values in tally.fields.items():
+            self._recorded.setdefault(name, []).extend(reached(values))
+
+    def variables(self) -> dict[str, np.ndarray]:
+        """Every variable with the lanes first, then the recorded rounds."""
+        variables = {name: np.moveaxis(np.stack(values), -1, 0) for name, values in self._recorded.items()}
+        variables["failed"] = self._failed
+        return variables
+
+
+def _rows(array: jax.Array, dtype: type = np.float64, *, count: int) -> np.ndarray:
+    return np.asarray(array)[:count].astype(dtype)
+
+
+def traced(rounds: list) -> dict[str, np.ndarray]:
+    """The variables of rounds handed out one by one, lanes first."""
+    if not rounds:
+        return {}
+    joined = jax.tree.map(lambda *parts: np.moveaxis(np.concatenate(parts), -1, 0), *rounds)
+    return {"trace_x": joined.x, "trace_arm": joined.arm, "trace_loss": joined.loss}
+
+
+def regret(variables: dict[str, np.ndarray], gaps: list["Gaps"], environment_of: np.ndarray) -> np.ndarray:
+    """Pseudo-regret [lanes, R], Eq. (1) of the paper."""
+    if "gap" not in variables:
+        of_arm = np.stack([gap.of_arm for gap in gaps])[environment_of]  # [lanes, K]
+        return (variables["pulls"] * of_arm[:, None]).sum(axis=-1)
+    fixed = np.stack([gap.best_fixed for gap in gaps])[environment_of]  # [lanes, R]
+    return variables["gap"] + fixed
+
+
+class Gaps:
+    """What a world's best fixed arm is compared by, in float64."""
+
+    def __init__(self, environment: Environment, record: np.ndarray, stationary: bool):
+        if stationary:
+            with jax.enable_x64(True):
+                means = np.asarray(as_arrays(environment).means(jnp.int32(1)), np.float64)
+            self.of_arm = means - means.min()
+            return
+        arms, best = np.zeros(environment.num_arms), 0.0
+        fixed = []
+        for first, last in zip([0, *record[:-1]], record, strict=True):
+            for start in range(int(first), int(last), _ROUNDS):
+                rounds = np.arange(start + 1, start + _ROUNDS + 1, dtype=np.int32)
+                means = np.asarray(_means(as_arrays(environment), rounds), np.float64)[: int(last) - start]
+                arms, best = arms + means.sum(axis=0), best + means.min(axis=1).sum()
+            fixed.append(best - arms.min())
+        self.best_fixed = np.asarray(fixed)
+
+
+@jax.jit
+def _means(environment: Environment, rounds: jax.Array) -> jax.Array:
+    return jax.vmap(environment.means)(rounds)
