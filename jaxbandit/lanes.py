@@ -26,7 +26,10 @@ from jaxbandit import fusion
 from jaxbandit.types import Array
 from jaxbandit.unrolled import ARGS, ELEMENTWISE, MOVES, REDUCTIONS, RULES, fold, map_entries, object_array
 
-# Larger arrays stay whole: unrolled code takes LLVM 4 s for 10 arms, 11 s for 16, and beyond 20 is not vectorised.
+# A game of up to this many vectors is one loop (uniINF computes 1900 for 10 arms, 5900 for 32): LLVM takes 2 s
+# for the former, 5 s for the latter, and much beyond does not vectorise. In a larger game arrays of up to UNROLL
+# entries are taken apart.
+ONE_LOOP = 6500
 UNROLL = 32
 
 # Primitives that hold a jaxpr to be evaluated in place.
@@ -111,7 +114,7 @@ class _NotUnrolledError(Exception):
 
 def _in_one_loop(program: _Program, values: Sequence[Value], num_lanes: int) -> list[Value] | None:
     """Evaluates a program whose every value can be unrolled, as one kernel; None if it has others."""
-    if not fusion.pays() or not all(_fits(eqn) for eqn, _, _ in program.eqns):
+    if not fusion.pays() or _size(program) > ONE_LOOP:
         return None
     inside = [_entered(value) if isinstance(value, Stacked) else value for value in values]
     try:
@@ -126,8 +129,10 @@ def _in_one_loop(program: _Program, values: Sequence[Value], num_lanes: int) -> 
     ]
 
 
-def _fits(eqn) -> bool:
-    return eqn.primitive.name in MOVES or all(is_small(var.aval.shape) for var in (*eqn.invars, *eqn.outvars))
+def _size(program: _Program) -> int:
+    """How many vectors are computed when everything is unrolled."""
+    emits = (eqn for eqn, _, _ in program.eqns if eqn.primitive.name not in MOVES)
+    return sum(math.prod(var.aval.shape) for eqn in emits for var in (*eqn.invars, *eqn.outvars))
 
 
 def _entered(value: Stacked) -> Unrolled:
@@ -183,7 +188,7 @@ def _apply(eqn, operands: list[Value], vector: tuple[int, ...]) -> list[Value]:
     shared = [operand.array for operand in operands if isinstance(operand, Shared)]
     if len(shared) == len(operands):
         return [Shared(out) for out in bind(*shared)]
-    small = all(is_small(var.aval.shape) for var in (*eqn.invars, *eqn.outvars))
+    small = len(vector) > 1 or all(is_small(var.aval.shape) for var in (*eqn.invars, *eqn.outvars))
     elementwise = name in ELEMENTWISE and _keeps_shape(eqn)
     if small and elementwise:
         unrolled = [_entries(operand, vector) for operand in operands]

@@ -33,10 +33,12 @@ def field(
     default: Any = dataclasses.MISSING,
     alias: str | None = None,
     static: bool = False,
-    vector: bool = False,
+    vector: bool | str = False,
     derived: bool = False,
     nested: bool = False,
     choices: Sequence[Any] | None = None,
+    whole: bool = False,
+    infinite: bool = False,
     hint: str = "",
     **bounds: float,
 ) -> Any:
@@ -46,10 +48,13 @@ def field(
       default: Value when none is given.
       alias: The public name, where the attribute's own is taken by a method.
       static: Decides a shape or a branch: compiled in, not traced.
-      vector: One value per arm, ``[K]``; a plain list is then one value, not a sweep.
+      vector: One value per arm, ``[K]``; a plain list is then one value, not a sweep. A string says what
+        the list holds instead.
       derived: (With a default.) Set by ``__post_init__`` from the others; not an argument, not shown.
       nested: Holds another policy or world, whose own fields are checked by itself.
       choices: The admissible values; makes the field static.
+      whole: Takes whole numbers only.
+      infinite: Takes infinity too.
       hint: What to do about a bad value; ends the error message.
       **bounds: ``gt``, ``ge``, ``lt``, ``le``, each checked on the host.
     """
@@ -59,10 +64,12 @@ def field(
     metadata = {
         "alias": alias,
         "static": static or choices is not None,
-        "vector": vector,
+        "vector": "one value per arm, a list such as [0.5, 1.0]" if vector is True else vector,
         "derived": derived,
         "nested": nested,
         "choices": choices,
+        "whole": whole,
+        "infinite": infinite,
         "hint": hint,
         "bounds": bounds,
     }
@@ -130,12 +137,16 @@ def validate(obj: Any) -> None:
         array = _as_array(where, value)
         if np.isnan(array).any():
             raise ValueError(f"{where} must not be NaN, got {_short(value)}; give a number for every entry")
+        if np.isinf(array).any() and not spec.metadata.get("infinite"):
+            raise ValueError(f"{where} must be finite, got {_short(value)}{hint or '; give a finite number'}")
+        if spec.metadata.get("whole") and (array != np.floor(array)).any():
+            raise ValueError(f"{where} must be whole, got {_short(value)}{hint}")
         if spec.metadata.get("vector") and (array.ndim == 0 or array.shape[-1] == 0):
-            raise ValueError(f"{where} needs one value per arm, got {_short(value)}; pass a list such as [0.5, 1.0]")
+            raise ValueError(f"{where} needs {spec.metadata['vector']}, got {_short(value)}")
         for bound, limit in spec.metadata.get("bounds", {}).items():
             holds, sign = _BOUNDS[bound]
             if not np.all(holds(array, limit)):
-                raise ValueError(f"{where} must be {sign} {limit:g}, got {_short(value)}{hint}")
+                raise ValueError(f"{where} must be {sign} {limit:g}, got {_short(value)}{hint or '; choose another'}")
 
 
 def is_static(spec: dataclasses.Field) -> bool:
@@ -187,7 +198,9 @@ def _as_array(where: str, value: Any) -> np.ndarray:
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{where} must be numbers of one shape, got {_short(value)}") from None
+        raise ValueError(
+            f"{where} must be numbers of one shape, got {_short(value)}; give a number or an even list of numbers"
+        ) from None
 
 
 def _short(value: Any) -> str:

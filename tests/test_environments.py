@@ -347,19 +347,21 @@ def phases(world, rounds):
 
 def test_phases_grow_by_the_factor_rounded_up():
     world = jb.Switching(LAW)
-    ends = np.asarray(world.ends, np.int64)
+    high, low = np.asarray(world.ends, np.int64)
+    ends = (high << 16) + low
     assert ends[0] == 1
     assert np.diff(ends)[:6].tolist() == [2, 4, 7, 12, 20, 32]
     until = exact_ends(Fraction(8, 5), 2**31)
-    assert ends[: len(until)].tolist() == until
+    assert ends[: len(until)].tolist() == [min(end, 2**31 - 1) for end in until]
     np.testing.assert_array_equal(phases(world, [1, 2, 3, 4, 7, 8, 14, 15]), [0, 1, 1, 2, 2, 3, 3, 4])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("growth", [Fraction(8, 5), Fraction(101, 100), Fraction(10)], ids=float)
 def test_phase_is_exact_at_every_boundary(growth, dtype):
-    ends = np.array([end for end in exact_ends(growth, 10_000_000) if end <= 10_000_000])
-    rounds = np.unique(np.concatenate([ends - 1, ends, ends + 1, [10_000_000]]))
+    last = 2**31 - 2
+    ends = np.array([end for end in exact_ends(growth, last) if end <= last])
+    rounds = np.unique(np.concatenate([ends - 1, ends, ends + 1, [last]]))
     rounds = rounds[rounds >= 1]
     with jax.enable_x64(dtype == "float64"):
         world = jb.Switching(LAW, growth=float(growth))
@@ -410,14 +412,21 @@ def test_switching_declares_the_moments_of_its_law():
         (lambda: jb.StudentT(means=[math.inf, 1.0], tail_index=2.0), ["StudentT.means", "inf", "finite"]),
         (lambda: jb.Gaussian(means=[]), ["Gaussian.means", "[]", "one value per arm", "such as [0.5, 1.0]"]),
         (lambda: jb.Gaussian(means=0.5), ["Gaussian.means", "0.5", "one value per arm", "such as [0.5, 1.0]"]),
-        (lambda: jb.Gaussian(means=[0.5, 1.0], scale=0.0), ["Gaussian.scale", "0.0", "must be > 0"]),
+        (lambda: jb.Gaussian(means=[0.5, 1.0], scale=0.0), ["Gaussian.scale", "0.0", "> 0", "size of the noise"]),
         (lambda: jb.StudentT(means=[0.5, 1.0], tail_index=2, scale=-1), ["StudentT.scale", "-1", "must be > 0"]),
         (lambda: jb.Bernoulli(means=[0.5, 1.5]), ["Bernoulli.means", "1.5", "<= 1", "probability of loss 1"]),
         (lambda: jb.Bernoulli(means=[-0.5, 1.0]), ["Bernoulli.means", "-0.5", ">= 0", "probability of loss 1"]),
-        (lambda: jb.Switching(None), ["Switching.law", "None", "such as jb.Pareto("]),
-        (lambda: jb.Switching("pareto"), ["Switching.law", "'pareto'", "such as jb.Pareto("]),
+        (lambda: jb.Switching(), ["Switching.law", "None", "make one: jb.Pareto("]),
+        (lambda: jb.Switching("pareto"), ["Switching.law", "'pareto'", "make one: jb.Pareto("]),
+        (lambda: jb.Switching(jb.Pareto), ["Switching.law", "Pareto", "make one: jb.Pareto("]),
+        (lambda: jb.Switching(LAW, lengths=[]), ["Switching.lengths", "[]", "a list of phase lengths"]),
+        (lambda: jb.Switching(LAW, lengths=[1.5, 2]), ["Switching.lengths", "1.5", "whole", "count rounds"]),
+        (lambda: jb.Switching(LAW, lengths=[5, math.inf]), ["Switching.lengths", "inf", "finite", "count rounds"]),
+        (lambda: jb.Pareto(means=[1.0], tail_index=math.inf), ["Pareto.tail_index", "inf", "finite"]),
+        (lambda: jb.Gaussian(means=[1.0], scale=math.inf), ["Gaussian.scale", "inf", "finite", "size of the noise"]),
+        (lambda: jb.Gaussian(means=["a"]), ["Gaussian.means", "'a'", "list of numbers"]),
         (lambda: jb.Switching(LAW, growth=1.0), ["Switching.growth", "1.0", ">= 1.01", "lengths=[...]"]),
-        (lambda: jb.Switching(LAW, lengths=[5, 0]), ["Switching.lengths", "0.0", ">= 1", "at least one round"]),
+        (lambda: jb.Switching(LAW, lengths=[5, 0]), ["Switching.lengths", "0.0", ">= 1", "at least 1"]),
     ],
     ids=lambda value: "-".join(value[:2]) if isinstance(value, list) else "",
 )  # fmt: skip

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import jaxbandit as jb
+from benchmarks.accuracy import final_scales
 from jaxbandit.arms import one_hot, pick, rest
 from jaxbandit.policies.uniinf import UniINFState
 from jaxbandit.types import Array, field, pytree
@@ -650,3 +651,19 @@ def test_expected_regret_is_at_most_its_decomposition(means, tail_index, horizon
         room = found["div"] + found["shift"] + found["skip_error_off_best"] - found["regret"] - found[term]
         with pytest.raises(AssertionError):
             assert_mean_at_most(-room, 2 * sigma * (num_arms - 1))
+
+
+def test_no_accumulator_stalls():
+    """Small constant losses still grow S in float32; plain summation leaves it where it began."""
+    compensated, exact = final_scales(horizon=200_000, num_seeds=4)
+    assert exact.min() > 4.003
+    np.testing.assert_allclose(compensated, exact, rtol=1e-4 * 0.1)
+    plain, _ = final_scales(horizon=200_000, num_seeds=4, forget=True)
+    np.testing.assert_array_equal(plain, 4)
+
+
+@pytest.mark.slow
+def test_no_accumulator_stalls_in_ten_million_rounds():
+    compensated, exact = final_scales(horizon=10_000_000, num_seeds=4)
+    assert exact.min() > 4.05
+    np.testing.assert_allclose(compensated, exact, rtol=1e-4)

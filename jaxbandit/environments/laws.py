@@ -14,8 +14,8 @@ from jaxbandit import random
 from jaxbandit.arms import pick
 from jaxbandit.types import Array, field, pytree
 
-_MEANS_HINT = "give one finite expected loss per arm"
 _TAIL_HINT = "at or below 1 the mean does not exist"
+_SCALE_HINT = "give the size of the noise, e.g. 1.0"
 
 
 class _Law:
@@ -48,10 +48,6 @@ class _Law:
                 f"{type(self).__name__} with tail_index {limit:g} has no moment of order {alpha:g}; "
                 f"ask for alpha < {limit:g}, e.g. moment({self.moment_order:g})"
             )
-
-    def __post_init__(self):
-        if not np.isfinite(np.asarray(self.arm_means)).all():
-            raise ValueError(f"{type(self).__name__}.means must be finite, got {self.arm_means}; {_MEANS_HINT}")
 
 
 @pytree
@@ -111,7 +107,7 @@ class StudentT(_Law):
 
     arm_means: Array = field(alias="means", vector=True)
     tail_index: float = field(gt=1, hint=_TAIL_HINT)
-    scale: float = field(default=1.0, gt=0)
+    scale: float = field(default=1.0, gt=0, hint=_SCALE_HINT)
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
         """Bailey's polar formula: a deep uniform for the radius, an angle for the side."""
@@ -149,7 +145,7 @@ class Gaussian(_Law):
     label: ClassVar[str] = "Gaussian"
 
     arm_means: Array = field(alias="means", vector=True)
-    scale: float = field(default=1.0, gt=0)
+    scale: float = field(default=1.0, gt=0, hint=_SCALE_HINT)
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
         """Box-Muller."""

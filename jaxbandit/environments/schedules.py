@@ -23,7 +23,8 @@ class Switching:
       law: Any stationary world.
       growth: Ratio of two successive phases, at least 1.01. Not used if lengths are given.
       lengths: Phase lengths in rounds, or none.
-      ends: The last round of every phase but the endless one; follows from the two above.
+      ends: The last round of every phase but the endless one, in two halves of 16 bits that every
+        dtype holds exactly; follows from the two above.
 
     Example:
       >>> import jaxbandit as jb
@@ -34,16 +35,23 @@ class Switching:
 
     label: ClassVar[str] = "switching"
 
-    law: Any = field(nested=True)
+    law: Any = field(default=None, nested=True)
     growth: float = field(default=1.6, ge=1.01, hint="or give lengths=[...]")
-    lengths: Any = field(default=None, vector=True, ge=1, hint="a phase lasts at least one round")
+    lengths: Any = field(
+        default=None,
+        vector="a list of phase lengths such as [100, 100]",
+        whole=True,
+        ge=1,
+        hint="count rounds, at least 1",
+    )
     ends: Array = field(derived=True, default=None)
 
     def __post_init__(self):
-        if not hasattr(self.law, "loss"):
-            raise ValueError(f"Switching.law must be a world such as jb.Pareto(...), got {self.law!r}")
+        if isinstance(self.law, type) or not hasattr(self.law, "loss"):
+            raise ValueError(f"Switching.law must be a world, got {self.law!r}; make one: jb.Pareto(...)")
         lengths = _geometric(self.growth) if self.lengths is None else np.asarray(self.lengths)
-        object.__setattr__(self, "ends", np.cumsum(lengths)[:-1])
+        ends = np.minimum(np.cumsum(lengths)[:-1], 2.0**31 - 1)
+        object.__setattr__(self, "ends", np.stack(np.divmod(ends, 2.0**16)))
 
     @property
     def num_arms(self) -> int:
@@ -61,8 +69,9 @@ class Switching:
 
     def phase(self, t: Array) -> Array:
         """The number of boundaries before round ``t``."""
-        ends = jnp.asarray(self.ends, jnp.result_type(float))
-        return jnp.sum(jnp.asarray(t).astype(ends.dtype) > ends, dtype=jnp.int32)
+        # In integers: float32 does not tell rounds beyond 2^24 apart. Lengths are whole, so ends are.
+        high, low = (jnp.asarray(part).astype(jnp.int32) for part in self.ends)
+        return jnp.sum(jnp.asarray(t) > (high << 16) + low, dtype=jnp.int32)
 
     def means(self, t: Array) -> Array:
         """Expected losses in round ``t``: [K]."""
