@@ -55,8 +55,7 @@ def draw(x: Array, key: random.Key) -> Array:
 
     A rare arm keeps its probability to relative precision, wherever it stands: the uniform has 48
     bits, the prefix sums carry what they lose, and the uniform is stretched to ``sum(x)``, so that
-    no arm has to take the remainder. An arm with ``x = 0`` is never drawn. (Leaving the likeliest arm
-    out of the sums does the same, but finding it was an eighth of a uniINF round.)
+    no arm has to take the remainder. An arm with ``x = 0`` is never drawn.
     """
     w0, w1 = random.words(key, 2)
     scale = 2.0**-24

@@ -49,6 +49,10 @@ class UniINF:
     Attributes:
       horizon: :math:`T` in Eq. (4). What the policy believes; the engine may run longer.
       initial_scale: :math:`S_1`. The paper takes 4; the analysis uses that value.
+      threshold: The 1/4 of Eq. (3); ``inf`` skips nothing.
+      scale_loss: The loss that feeds Eq. (4): "clip" is the paper's; "skip" leaves a skipped loss out,
+        "raw" takes every loss as it came.
+      damped: Whether the factors 1 - x stand in Eqs. (3) and (4), as in the paper.
 
     Example:
       >>> import jaxbandit as jb
@@ -71,6 +75,9 @@ class UniINF:
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     initial_scale: float = field(default=4.0, gt=0, hint="the paper takes 4")
+    threshold: float = field(default=0.25, gt=0, infinite=True, hint="the paper takes 0.25; inf skips nothing")
+    scale_loss: str = field(default="clip", choices=("clip", "skip", "raw"), hint="the paper clips")
+    damped: bool = field(default=True, choices=(True, False), hint="the paper's has 1 - x in it")
 
     def init(self, num_arms: int) -> UniINFState:
         """Line 1 of Algorithm 1."""
@@ -90,13 +97,14 @@ class UniINF:
         num_arms = x.shape[0]
 
         x_rest = self._x_rest(x, arm)
-        threshold = S / (4 * x_rest)  # Eq. (3)
+        threshold = self.threshold * S / x_rest  # Eq. (3)
         skipped = jnp.where(jnp.abs(loss) < threshold, loss, 0)  # l^skip
         clipped = jnp.clip(loss, -threshold, threshold)  # l^clip
         loss_estimate = skipped / pick(x, arm)  # l~ at `arm`, zero elsewhere
 
         # S_{t+1} - S_t from Eq. (4), without the cancellation of a difference of roots.
-        growth = (clipped * x_rest) ** 2 / (num_arms * jnp.log(self.horizon))
+        scale_loss = {"clip": clipped, "skip": skipped, "raw": loss}[self.scale_loss]
+        growth = (scale_loss * x_rest) ** 2 / (num_arms * jnp.log(self.horizon))
         growth = growth / (S + jnp.sqrt(S * S + growth))
 
         # Eq. (2) is invariant to adding a constant to L, so L is kept with its minimum at 0.
@@ -109,7 +117,7 @@ class UniINF:
         """Div, Shift and |SkipErr| of the paper's regret decomposition, round by round."""
         S, S_next = state.scale, after.scale
         num_arms = x.shape[0]
-        skips = jnp.abs(loss) >= S / (4 * self._x_rest(x, arm))
+        skips = jnp.abs(loss) >= self.threshold * S / self._x_rest(x, arm)
 
         # z_t: the point Eq. (2) would give after the update, under the old scale.
         z = log_barrier(after.cumulative_loss, S)
@@ -131,4 +139,4 @@ class UniINF:
     def _x_rest(self, x: Array, arm: Array) -> Array:
         # 1 - x[arm] as the sum of the others: where x[arm] rounds to 1 in float32 the difference
         # is 0, the threshold infinite, and no loss would be skipped.
-        return jnp.maximum(rest(x, arm), SMALLEST_REST)
+        return jnp.maximum(rest(x, arm), SMALLEST_REST) if self.damped else jnp.ones((), x.dtype)

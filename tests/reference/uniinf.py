@@ -49,7 +49,16 @@ def probabilities(state: State) -> np.ndarray:
     return 1.0 / (gaps + v)  # Line 3, Eq. (Psi-def)
 
 
-def update(state: State, x: np.ndarray, arm: int, loss: float, horizon: int) -> tuple[State, dict[str, Any]]:
+def update(
+    state: State,
+    x: np.ndarray,
+    arm: int,
+    loss: float,
+    horizon: int,
+    threshold: float = 0.25,
+    scale_loss: str = "clip",
+    damped: bool = True,
+) -> tuple[State, dict[str, Any]]:
     """Takes the observed loss of the played arm into the state.
 
     Args:
@@ -58,18 +67,23 @@ def update(state: State, x: np.ndarray, arm: int, loss: float, horizon: int) -> 
         arm: The arm played.
         loss: Its observed loss.
         horizon: T, at least 2.
+        threshold: The 1/4 of Line 6.
+        scale_loss: What Line 8 is fed: the loss that is "clip"ped, "skip"ped, or "raw".
+        damped: Whether 1 - x stands in Lines 6 and 8.
 
     Returns:
         The state after the round, and a dict of "threshold" (C), "skipped", "clipped" and "estimate" [K].
     """
     loss = float(loss)
     rest = max(math.fsum(np.delete(x, arm)), SMALLEST_REST)  # 1 - x[arm] without cancellation
-    threshold = state.scale / (4.0 * rest)  # Line 6, Eq. (C-def)
+    rest = rest if damped else 1.0
+    threshold = threshold * state.scale / rest  # Line 6, Eq. (C-def)
     skipped = loss if abs(loss) < threshold else 0.0  # Line 6, Skip
     clipped = threshold if loss >= threshold else -threshold if loss <= -threshold else loss  # Line 6, Clip
     estimate = np.zeros(x.size)
     estimate[arm] = skipped / x[arm]  # Line 7
-    square = state.scale**2 + (clipped * rest) ** 2 / (x.size * math.log(horizon))  # Line 8, Eq. (St-def)
+    fed = {"clip": clipped, "skip": skipped, "raw": loss}[scale_loss]
+    square = state.scale**2 + (fed * rest) ** 2 / (x.size * math.log(horizon))  # Line 8, Eq. (St-def)
     info = {"threshold": threshold, "skipped": skipped, "clipped": clipped, "estimate": estimate}
     return State(state.cumulative_loss + estimate, math.sqrt(square)), info
 
