@@ -1,6 +1,7 @@
 """The front door: policies x worlds x seeds x rounds in, one labelled dataset out."""
 
 import platform
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import results, runner, xla
+from jaxbandit.assumptions import violated_bounds
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, as_grid, suggest
 from jaxbandit.policies import POLICIES
@@ -88,6 +90,10 @@ def simulate(
         ds = results.product_dataset(policies[0], environments[0], variables, study.coords())
     attrs["policy"] = "; ".join(repr(point) for grid in policies for point in grid.points[:1])
     attrs["environment"] = "; ".join(repr(point) for grid in environments for point in grid.points[:1])
+    violated = violated_bounds(study.policies, study.environments)
+    for sentence in violated:
+        warnings.warn(f"{sentence}: its guarantee does not cover this world", stacklevel=2)
+    attrs["warnings"] = "\n".join(violated)
     attrs["infinite_losses"] = int(np.isinf(variables["loss"][..., -1]).sum())
     return ds.assign_attrs(attrs)
 

@@ -117,3 +117,26 @@ def test_good_input_is_canonical():
     ]
     np.testing.assert_array_equal(runs[0], runs[1])
     np.testing.assert_array_equal(runs[0], runs[2])
+
+
+WORLD_15 = jb.Pareto(means=[0.5, 1.0], tail_index=1.5)
+
+
+@pytest.mark.parametrize(
+    ("order", "bound", "message"),
+    [
+        (1.4, 1.0, r"HTINF is told moment_bound 1 at moment_order 1.4, but Pareto.* has 2\.\d+: its guarantee"),
+        (1.6, 9.0, r"at moment_order 1.6, but Pareto.*has no moment of that order; its declared order is 1.45"),
+    ],
+)
+def test_a_bound_the_world_violates_is_said(order, bound, message):
+    policies = [jb.HTINF(moment_order=order, moment_bound=bound), POLICY]
+    with pytest.warns(UserWarning, match=message):
+        ds = jb.simulate(policies, WORLD_15, horizon=10, num_seeds=2)
+    assert ds.attrs["warnings"].startswith("HTINF is told")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_bound_that_holds_is_not_remarked_on():
+    policy = jb.HTINF(moment_order=WORLD_15.moment_order, moment_bound=WORLD_15.moment(WORLD_15.moment_order))
+    assert jb.simulate(policy, WORLD_15, horizon=10, num_seeds=2).attrs["warnings"] == ""

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "jaxbandit"
 
 # A module imports only from the rows above its own (design: layers).
 LAYERS = [
-    ["types", "version", "xla"],
+    ["types", "version", "xla", "assumptions"],
     ["random", "unrolled", "fusion"],
     ["arms", "lanes"],
     ["simplex", "rows"],

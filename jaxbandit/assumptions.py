@@ -1,0 +1,33 @@
+"""What a policy was told about the tail, held against what the world knows."""
+
+from collections.abc import Iterable
+from typing import Any
+
+SLACK = 1e-6  # relative; a bound copied from world.moment() is not refused for its last digit
+
+
+def violated_bounds(policies: Iterable[Any], environments: Iterable[Any]) -> list[str]:
+    """A sentence for every pair in which the moment bound a policy was told does not hold in the world.
+
+    Pairs in which either is silent (no ``moment_bound``, no ``moment``) are passed over.
+    """
+    environments = list(environments)
+    said = []
+    for policy in policies:
+        order, bound = getattr(policy, "moment_order", None), getattr(policy, "moment_bound", None)
+        if order is None or bound is None:
+            continue
+        said += [_violation(policy, float(order), float(bound), environment) for environment in environments]
+    return list(dict.fromkeys(sentence for sentence in said if sentence))
+
+
+def _violation(policy: Any, order: float, bound: float, environment: Any) -> str:
+    moment = getattr(environment, "moment", None)
+    if moment is None:
+        return ""
+    told = f"{type(policy).__name__} is told moment_bound {bound:g} at moment_order {order:g}, but {environment!r}"
+    try:
+        actual = moment(order)
+    except ValueError:
+        return f"{told} has no moment of that order; its declared order is {environment.moment_order:g}"
+    return f"{told} has {actual:.4g}" if actual > bound * (1 + SLACK) else ""
