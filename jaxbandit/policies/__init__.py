@@ -1,5 +1,6 @@
 """Bandit algorithms by registry name."""
 
+from jaxbandit.policies.ape2 import APE2, MRAPE, MRUCB
 from jaxbandit.policies.exp3 import Exp3
 from jaxbandit.policies.htinf import HTINF, AdaTINF, OptHTINF
 from jaxbandit.policies.tsallis_inf import TsallisINF
@@ -9,9 +10,12 @@ from jaxbandit.policies.uniinf import UniINF
 
 POLICIES: dict[str, type] = {
     "ada_tinf": AdaTINF,
+    "ape2": APE2,
     "exp3": Exp3,
     "htinf": HTINF,
     "moss": MOSS,
+    "mr_ape": MRAPE,
+    "mr_ucb": MRUCB,
     "opt_htinf": OptHTINF,
     "thompson": GaussianThompson,
     "tsallis_inf": TsallisINF,
