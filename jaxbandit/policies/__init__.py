@@ -3,6 +3,8 @@
 from jaxbandit.policies.ape2 import APE2, MRAPE, MRUCB
 from jaxbandit.policies.exp3 import Exp3
 from jaxbandit.policies.htinf import HTINF, AdaTINF, OptHTINF
+from jaxbandit.policies.omd_lb_ht import OMDLBHT
+from jaxbandit.policies.sao_ht import SAOHT
 from jaxbandit.policies.tsallis_inf import TsallisINF
 from jaxbandit.policies.ucb import MOSS, UCB1, GaussianThompson
 from jaxbandit.policies.uniform import Uniform
@@ -16,7 +18,9 @@ POLICIES: dict[str, type] = {
     "moss": MOSS,
     "mr_ape": MRAPE,
     "mr_ucb": MRUCB,
+    "omd_lb_ht": OMDLBHT,
     "opt_htinf": OptHTINF,
+    "sao_ht": SAOHT,
     "thompson": GaussianThompson,
     "tsallis_inf": TsallisINF,
     "ucb1": UCB1,
