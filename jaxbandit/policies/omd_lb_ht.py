@@ -80,7 +80,7 @@ class OMDLBHT:
     def update(self, state: OMDLBHTState, t: Array, x: Array, arm: Array, loss: Array) -> OMDLBHTState:
         """One mirror step."""
         del t
-        return descend(state, x, arm, loss, self, self.horizon, self.constant_scale)
+        return descend(state, x, arm, loss, self, self.horizon, self.constant_scale, playing=True)
 
 
 def uniform_start(num_arms: int) -> OMDLBHTState:
@@ -97,7 +97,9 @@ def log_inverse_failure(policy: Any) -> Array:
     return jnp.log(jnp.maximum(policy.horizon, 2)) if zeta is None else -jnp.log(zeta)
 
 
-def descend(state: OMDLBHTState, x: Array, arm: Array, loss: Array, policy: Any, horizon, constant_scale):
+def descend(
+    state: OMDLBHTState, x: Array, arm: Array, loss: Array, policy: Any, horizon, constant_scale, playing
+) -> OMDLBHTState:
     """The state after one round of Algorithm 1 run with this horizon.
 
     Args:
@@ -108,6 +110,7 @@ def descend(state: OMDLBHTState, x: Array, arm: Array, loss: Array, policy: Any,
       policy: Tells ``moment_order``, ``moment_bound`` and ``failure_probability``.
       horizon: T of Algorithm 1, which as a fallback has fewer rounds.
       constant_scale: 1 for the paper's learning rate.
+      playing: Whether it plays yet; the state is as it was if not.
     """
     K, T = x.shape[0], jnp.maximum(horizon, 2)
     a, log_T = policy.moment_order, jnp.log(T)  # a = 1 + v
@@ -117,9 +120,9 @@ def descend(state: OMDLBHTState, x: Array, arm: Array, loss: Array, policy: Any,
     most = K * jnp.exp(((a - 1) * log_T + jnp.log(jnp.asarray(K, x.dtype))) / a)  # K / lambda bounds 1 / w
 
     played = one_hot(arm, K)
-    loss_estimate = jnp.where(jnp.abs(loss) <= M, loss, 0) / pick(x, arm)  # lhat at `arm`, zero elsewhere
+    loss_estimate = jnp.where(playing & (jnp.abs(loss) <= M), loss, 0) / pick(x, arm)  # lhat at `arm`, zero elsewhere
     force = jnp.where(played, loss_estimate, 0)
-    nu = _multiplier(state.inverse, rates, force, most)
+    nu = jnp.where(playing, _multiplier(state.inverse, rates, force, most), 0)
     inverse, lost = kahan_add(state.inverse, state.inverse_lost + rates * (force - nu))
     lost = jnp.where(inverse < most, lost, 0)
     inverse = jnp.minimum(inverse, most)

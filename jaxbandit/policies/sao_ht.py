@@ -20,8 +20,7 @@ class SAOHTState(NamedTuple):
     pulls: Array  # [K]  int32, N
     cumulative_loss: Array  # [K]  Lhat, importance-weighted and trimmed at M_t
     cumulative_lost: Array  # [K]  what rounding took from it
-    trimmed_loss: Array  # [K]  S, trimmed at B
-    trimmed_lost: Array  # [K]  what rounding took from it
+    mean_estimate: Array  # [K]  muhat, trimmed at B
     removed: Array  # [K]  int32, tau of an arm out of the active set, 0 of an active one
     mass: Array  # [K]  q tau of an arm out of the active set: its probability is mass / t
     switched: Array  # []  int32, the round t_sw after which the fallback plays, 0 before
@@ -101,8 +100,7 @@ class SAOHT:
             pulls=none,
             cumulative_loss=zeros,
             cumulative_lost=zeros,
-            trimmed_loss=zeros,
-            trimmed_lost=zeros,
+            mean_estimate=zeros,
             removed=none,
             mass=zeros,
             switched=jnp.int32(0),
@@ -122,29 +120,20 @@ class SAOHT:
 
     def update(self, state: SAOHTState, t: Array, x: Array, arm: Array, loss: Array) -> SAOHTState:
         """Adds the loss, removes arms (5), and tests (6) to (8); or one step of the fallback."""
-        before, round_t = state, jnp.asarray(t).astype(x.dtype)
-        state = self._add(before, round_t, x, arm, loss)
-        L, num_arms = state.cumulative_loss, x.shape[0]
-        testing = t > num_arms
+        round_t, num_arms = jnp.asarray(t).astype(x.dtype), x.shape[0]
+        playing = state.switched > 0
+        horizon = self.horizon - (state.switched if self.fallback_horizon == "remaining" else 0)
+        fallback = descend(state.fallback, x, arm, loss, self, horizon, self.fallback_scale, playing)
 
-        width = self._width(round_t, num_arms)
-        active = before.removed == 0
-        leaves = testing & active & (L - _least(L, active) > C1 * width)  # (5)
-        removed = jnp.where(leaves, t, before.removed)
-        fires = testing & self._suspicious(state, round_t, removed, width)
-
-        stays = before.switched > 0
-        horizon = self.horizon - (before.switched if self.fallback_horizon == "remaining" else 0)
-        stepped = descend(before.fallback, x, arm, loss, self, horizon, self.fallback_scale)
-        stochastic = state._replace(
-            removed=removed,
-            mass=jnp.where(leaves, x * round_t, before.mass),
-            switched=jnp.where(fires, t, 0).astype(jnp.int32),
-            fallback=stepped,
+        # After the switch the rest of the state runs on, unread: to hold it would cost a select for each entry.
+        state = self._add(state, round_t, x, arm, loss)
+        L, active, width = state.cumulative_loss, state.removed == 0, self._width(round_t, num_arms)
+        leaves = (t > num_arms) & active & (L - _least(L, active) > C1 * width)  # (5)
+        state = state._replace(
+            removed=jnp.where(leaves, t, state.removed), mass=jnp.where(leaves, x * round_t, state.mass)
         )
-        kept = [jnp.where(stays, old, new) for old, new in zip(before[:-1], stochastic[:-1], strict=True)]
-        fallback = [jnp.where(stays, new, old) for old, new in zip(before.fallback, stepped, strict=True)]
-        return SAOHTState(*kept, fallback=OMDLBHTState(*fallback))
+        fires = (t > num_arms) & ~playing & self._suspicious(state, round_t, width)
+        return state._replace(switched=jnp.where(fires, t, state.switched).astype(jnp.int32), fallback=fallback)
 
     def measure(self, state, t, x, arm, loss, after) -> dict[str, Array]:
         """Rounds played by the fallback, and arms removed."""
@@ -171,25 +160,28 @@ class SAOHT:
             entering = entering & ~first
         term = jnp.where(entering, loss, 0) / weight
         L, L_lost = kahan_add(state.cumulative_loss, state.cumulative_lost + jnp.where(played, term, 0))
-        term = jnp.where(jnp.abs(loss) <= trim_mean, loss, 0)
-        S, S_lost = kahan_add(state.trimmed_loss, state.trimmed_lost + jnp.where(played, term, 0))
+        mean = pick(state.mean_estimate, arm)
+        mean = mean + (jnp.where(jnp.abs(loss) <= trim_mean, loss, 0) - mean) / n
         return state._replace(
-            pulls=pulls, cumulative_loss=L, cumulative_lost=L_lost, trimmed_loss=S, trimmed_lost=S_lost
+            pulls=pulls,
+            cumulative_loss=L,
+            cumulative_lost=L_lost,
+            mean_estimate=jnp.where(played, mean, state.mean_estimate),
         )
 
-    def _suspicious(self, state: SAOHTState, t: Array, removed: Array, width: Array) -> Array:
+    def _suspicious(self, state: SAOHTState, t: Array, width: Array) -> Array:
         """Whether one of the tests (6), (7) and (8) fires."""
-        L, a = state.cumulative_loss, self.moment_order
-        active = removed == 0
-        pulls = jnp.maximum(state.pulls, 1).astype(L.dtype)
-        tau = jnp.where(active, t, removed.astype(L.dtype))
+        L, active = state.cumulative_loss, state.removed == 0
+        log_beta, pulls = self._log_beta(L.shape[0]), jnp.maximum(state.pulls, 1).astype(L.dtype)
         mean_width = 9 * self.constant_scale * self.moment_bound
-        mean_width = mean_width * jnp.exp((1 - 1 / a) * jnp.log(self._log_beta(L.shape[0]) / pulls))
-        gap = (L - _least(L, active)) / t
-        sixth = jnp.abs(L / t - state.trimmed_loss / pulls) > mean_width + width / tau
-        seventh = gap > (C1 + 4) * width / (tau - 1)
-        eighth = gap <= (C1 - 4) * width / tau
-        return jnp.any(sixth | (~active & (seventh | eighth)))
+        mean_width = mean_width * jnp.exp((1 - 1 / self.moment_order) * jnp.log(log_beta / pulls))
+        least = _least(L, active)
+        tau = jnp.where(active, t, state.removed.astype(L.dtype))
+        gap = (L - least) / t
+        deviates = jnp.abs(L / t - state.mean_estimate) > mean_width + width / tau  # (6)
+        # (7) and (8), with tau on the left.
+        returns = (gap * (tau - 1) > (C1 + 4) * width) | (gap * tau <= (C1 - 4) * width)
+        return jnp.any(deviates | (~active & returns))
 
     def _width(self, t: Array, num_arms: int) -> Array:
         a = self.moment_order
