@@ -109,7 +109,7 @@ def _cubic(level: Array, position: Array) -> Array:
 
 def _add_to_history(state: HistoryState, arm: Array, loss: Array, p, c) -> HistoryState:
     played = one_hot(arm, state.pulls.shape[0])
-    here = jnp.arange(state.rewards.shape[0], dtype=jnp.int32) == jnp.sum(state.pulls)
+    here = jnp.arange(state.rewards.shape[0], dtype=jnp.int32) == jnp.sum(state.pulls, dtype=jnp.int32)
     rewards = jnp.where(here, -loss, state.rewards)
     arms = jnp.where(here, arm, state.arms)
     pulls = state.pulls + played.astype(jnp.int32)
@@ -118,9 +118,7 @@ def _add_to_history(state: HistoryState, arm: Array, loss: Array, p, c) -> Histo
     growth = jnp.exp(jnp.log(n) / p)  # s_n / c
     terms = _psi(rewards / c, p)(1 / growth, 1 / n)
     estimate = c * growth / n * jnp.sum(jnp.where(arms == arm, terms, 0))
-    return HistoryState(
-        pulls=pulls, estimate=jnp.where(played, estimate, state.estimate), rewards=rewards, arms=arms
-    )
+    return HistoryState(pulls=pulls, estimate=jnp.where(played, estimate, state.estimate), rewards=rewards, arms=arms)
 
 
 def _psi(y: Array, p) -> Callable[[Array, Array | float], Array]:

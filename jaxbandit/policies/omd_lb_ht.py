@@ -34,7 +34,8 @@ class OMDLBHT:
         \eta_{t+1,i} = e^{1/\log T} \eta_{t,i},
 
     from :math:`w_1 = 1/K`, :math:`\rho_1 = 2K`, :math:`\eta_1 = 1 / (40 M \log T \log(8KT/\zeta))`, on the simplex with
-    :math:`x_i \ge \lambda / K`, :math:`\lambda = T^{-v/(1+v)} K^{-1/(1+v)}`. Here :math:`v = \alpha - 1`, :math:`u = \sigma`.
+    :math:`x_i \ge \lambda / K`, :math:`\lambda = T^{-v/(1+v)} K^{-1/(1+v)}`. Here
+    :math:`v = \alpha - 1`, :math:`u = \sigma`.
     Regret :math:`O(u K^{v/(1+v)} T^{1/(1+v)} (\log T)^2 \log(T/\zeta))` with probability :math:`1 - \zeta` against an
     adversary, with no assumption on signs.
 
@@ -124,8 +125,8 @@ def descend(
     force = jnp.where(played, loss_estimate, 0)
     nu = jnp.where(playing, _multiplier(state.inverse, rates, force, most), 0)
     inverse, lost = kahan_add(state.inverse, state.inverse_lost + rates * (force - nu))
-    lost = jnp.where(inverse < most, lost, 0)
-    inverse = jnp.minimum(inverse, most)
+    lost = jnp.where((inverse > 1) & (inverse < most), lost, 0)
+    inverse = jnp.clip(inverse, 1, most)
 
     grows = inverse > state.level
     return OMDLBHTState(
@@ -145,7 +146,7 @@ def _multiplier(inverse: Array, rates: Array, force: Array, most: Array) -> Arra
     d = inverse + rates * force
     nu = jnp.minimum(jnp.maximum(jnp.max(force), 0), jnp.min((d - 1) / rates))
     for _ in range(num_steps(d.shape[0], d.dtype) + 2):  # two more for the arms that meet the floor
-        y = d - rates * nu
+        y = jnp.maximum(d - rates * nu, 1)  # below 1 only by rounding
         r = 1 / jnp.minimum(y, most)
         total = jnp.sum(r)
         slope = jnp.sum(jnp.where(y < most, rates * r * r, 0))
