@@ -11,7 +11,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import random
-from tests.reference import exp3, htinf, tsallis_inf, ucb
+from tests.reference import ape2, exp3, htinf, sao_ht, tsallis_inf, ucb
 from tests.test_contract import quick_jit
 from tests.test_reference import REFERENCES, heavy_tailed_losses
 
@@ -35,6 +35,23 @@ def normals(key, num_arms):
     return random.normal(key, (num_arms,))
 
 
+def upper_uniforms(key, num_arms):
+    """What APE2 takes for 1 - U, as U."""
+    return 1 - random.deep_uniform(key, (num_arms,))
+
+
+def uniforms(key, num_arms):
+    return random.uniform(key, (num_arms,))
+
+
+def with_history(reference):
+    """A reference that is told the form of the state, of which it knows one."""
+    return lambda num_arms, form, max_rounds, **fields: reference(num_arms, **fields)
+
+
+EXACT = {"form": "exact", "max_rounds": ROUNDS}
+TOLD = {"horizon": ROUNDS, "moment_order": 1.5, "moment_bound": 1.0, "failure_probability": 1e-3}
+
 PAIRS = [
     Pair("htinf", htinf.HTINF, {"moment_order": 1.5, "moment_bound": 1.0}),
     Pair("htinf", htinf.HTINF, {"moment_order": 1.05, "moment_bound": 3.0}),
@@ -48,6 +65,13 @@ PAIRS = [
     Pair("ucb1", ucb.UCB1),
     Pair("moss", ucb.MOSS, {"horizon": ROUNDS}),
     Pair("thompson", ucb.GaussianThompson, noise=normals),
+    Pair("ape2", with_history(ape2.APE2), {"moment_order": 1.5, "scale": 1.0, **EXACT}, upper_uniforms),
+    Pair("mr_ucb", with_history(ape2.MRUCB), {"horizon": ROUNDS, "moment_order": 2.0, "scale": 0.5, **EXACT}),
+    Pair("mr_ape", with_history(ape2.MRAPE), {"horizon": ROUNDS, "moment_order": 1.2, "scale": 2.0, **EXACT}, uniforms),
+    Pair("omd_lb_ht", sao_ht.OMDLBHT, TOLD),
+    Pair("sao_ht", sao_ht.SAOHT, TOLD),
+    Pair("sao_ht", sao_ht.SAOHT, TOLD | {"constant_scale": 0.01}),
+    Pair("sao_ht", sao_ht.SAOHT, TOLD | {"moment_order": 2.0, "moment_bound": 3.0, "constant_scale": 0.002}),
 ]
 
 
