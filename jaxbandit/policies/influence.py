@@ -66,8 +66,9 @@ def no_rewards(num_arms: int, form: str, max_rounds: int) -> MeanState:
 
 def add_reward(state: MeanState, arm: Array, loss: Array, order: Array | float, scale: Array | float) -> MeanState:
     """The state after ``arm`` earned minus ``loss``; only that arm's estimate changes."""
-    add = _add_to_history if isinstance(state, HistoryState) else _add_to_levels
-    return add(state, arm, loss, order, scale)
+    if isinstance(state, HistoryState):
+        return _add_to_history(state, arm, loss, order, scale)
+    return _add_to_levels(state, arm, loss, order, scale)
 
 
 def robust_constant(order: Array | float) -> Array:
