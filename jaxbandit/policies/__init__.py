@@ -2,6 +2,7 @@
 
 from jaxbandit.policies.exp3 import Exp3
 from jaxbandit.policies.htinf import HTINF, AdaTINF, OptHTINF
+from jaxbandit.policies.robust_moss import RobustMOSS
 from jaxbandit.policies.tsallis_inf import TsallisINF
 from jaxbandit.policies.ucb import MOSS, UCB1, GaussianThompson
 from jaxbandit.policies.uniform import Uniform
@@ -13,6 +14,7 @@ POLICIES: dict[str, type] = {
     "htinf": HTINF,
     "moss": MOSS,
     "opt_htinf": OptHTINF,
+    "robust_moss": RobustMOSS,
     "thompson": GaussianThompson,
     "tsallis_inf": TsallisINF,
     "ucb1": UCB1,
