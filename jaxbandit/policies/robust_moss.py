@@ -120,7 +120,7 @@ class RobustMOSS:
 
         # An arm enters the levels that begin with its m-th play: one or none.
         enters = jnp.asarray(first[1:], jnp.int32) == m
-        entered = jnp.sum(jnp.where(enters[:, None] & played[None, :], state.ahead, 0))
+        entered = jnp.sum(jnp.where(enters[:, None], state.ahead, 0), axis=0)  # [K]
         level = jnp.max(jnp.where(jnp.asarray(first, jnp.int32) <= m, B, 0))  # B_m: it grows with m
         reward, lost = kahan_add(
             state.reward, state.reward_lost + jnp.where(played, jnp.clip(-loss, -level, level) + entered, 0)
