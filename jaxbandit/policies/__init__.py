@@ -1,8 +1,10 @@
 """Bandit algorithms by registry name."""
 
+from jaxbandit.policies.adar_ucb import AdaRUCB
 from jaxbandit.policies.exp3 import Exp3
 from jaxbandit.policies.htinf import HTINF, AdaTINF, OptHTINF
 from jaxbandit.policies.robust_moss import RobustMOSS
+from jaxbandit.policies.robust_ucb import RobustUCB
 from jaxbandit.policies.tsallis_inf import TsallisINF
 from jaxbandit.policies.ucb import MOSS, UCB1, GaussianThompson
 from jaxbandit.policies.uniform import Uniform
@@ -10,11 +12,13 @@ from jaxbandit.policies.uniinf import UniINF
 
 POLICIES: dict[str, type] = {
     "ada_tinf": AdaTINF,
+    "adar_ucb": AdaRUCB,
     "exp3": Exp3,
     "htinf": HTINF,
     "moss": MOSS,
     "opt_htinf": OptHTINF,
     "robust_moss": RobustMOSS,
+    "robust_ucb": RobustUCB,
     "thompson": GaussianThompson,
     "tsallis_inf": TsallisINF,
     "ucb1": UCB1,

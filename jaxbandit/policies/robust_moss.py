@@ -80,7 +80,9 @@ class RobustMOSS:
 
     def __post_init__(self):
         if not self.level_ratio > 1:
-            raise ValueError(f"RobustMOSS.level_ratio must be > 1, got {self.level_ratio}; 1.1 goes with exploration 2.2")
+            raise ValueError(
+                f"RobustMOSS.level_ratio must be > 1, got {self.level_ratio}; 1.1 goes with exploration 2.2"
+            )
         if not self.max_rounds >= 2:
             raise ValueError(f"RobustMOSS.max_rounds must be >= 2, got {self.max_rounds}; pass the rounds you run")
 
@@ -116,7 +118,7 @@ class RobustMOSS:
         first, _ = self._levels()
         num_arms, B = state.pulls.shape[0], state.levels
         played = one_hot(arm, num_arms)
-        m = pick(state.pulls, arm) + 1
+        m = pick(state.pulls, arm).astype(jnp.int32) + 1
 
         # An arm enters the levels that begin with its m-th play: one or none.
         enters = jnp.asarray(first[1:], jnp.int32) == m
