@@ -17,8 +17,9 @@ def confidence_grid(max_rounds: int, ratio: float) -> tuple[np.ndarray, np.ndarr
     octaves = max(math.log2(max_rounds), 1.0)
     count = math.ceil(math.log(octaves) / math.log(ratio) - 1e-9) + 1
     values = 2 * math.log(2) * ratio ** np.arange(count)
-    last = np.floor(np.exp(np.minimum(values / 2, 21.0)) * (1 + 1e-12))
-    return values, last.astype(np.int32)
+    last = np.floor(np.exp(np.minimum(values / 2, 21.0)) * (1 + 1e-12)).astype(np.int32)
+    _, first = np.unique(last, return_index=True)  # a value that covers no further round is left out
+    return values[first], last[first]
 
 
 def truncated_mean(rewards: Array, pulls: Array, log_term: Array, order: Array, moment: Array) -> Array:

@@ -28,7 +28,7 @@ class TruncatedState(NamedTuple):
     """Sums of the rewards by how long they are kept."""
 
     pulls: Array  # [K]  int32
-    reward: Array  # [K]  sum of the rewards kept on every level of confidence
+    reward: Array  # [K]  sum of the rewards kept on the level of confidence of the next round
     reward_lost: Array  # [K]  what rounding took from it
     expiring: Array  # [M-1, K]  sums of the rewards kept up to each level and no further
 
@@ -64,7 +64,8 @@ class RobustUCB:
     :math:`v` the bound of the central moment:
 
     .. math::
-        \text{truncated: } & \frac 1 n \sum_{j \le n} X_j 1[|X_j| \le (u j / L)^{1/p}] + 4 u^{1/p} (L/n)^{\epsilon/p}, \\
+        \text{truncated: } & \frac 1 n \sum_{j \le n} X_j 1[|X_j| \le (u j / L)^{1/p}]
+        + 4 u^{1/p} (L/n)^{\epsilon/p}, \\
         \text{median of means: } & \mathrm{median} + (12 v)^{1/p} ((2 + 16 L)/n)^{\epsilon/p}, \quad
         k = \lfloor \min\{1 + 8 L, n/2\} \rfloor \text{ blocks}, \\
         \text{Catoni: } & \theta + 2 \sqrt{v L / n} \text{ if } n \ge 4 L, \text{ else } \infty; \quad
@@ -167,7 +168,7 @@ class RobustUCB:
         power = 1 - 1 / self.moment_order  # eps / (1 + eps)
         n = jnp.maximum(state.pulls, 1).astype(dtype)
         L = self._log_term(t)
-        estimate = self._estimate(state, n, t, L)
+        estimate = self._estimate(state, n, L)
         if self.estimator == "truncated":
             return estimate + 4 * self.moment_bound * jnp.exp(power * jnp.log(L / n))
         v = self._central_moment()
@@ -191,12 +192,12 @@ class RobustUCB:
             return HistoryState(pulls=pulls, rewards=rewards)
         n = pick(pulls, arm).astype(jnp.int32)
         if self.estimator == "truncated":
-            return self._add_truncated(state, pulls, played, n, -loss)
+            return self._add_truncated(state, pulls, played, n, t, -loss)
         if self.estimator == "median_of_means":
             return self._add_to_blocks(state, pulls, played, n, -loss)
         return self._add_to_histogram(state, pulls, played, n, t, -loss)
 
-    def _estimate(self, state: Any, n: Array, t: Array, L: Array) -> Array:
+    def _estimate(self, state: Any, n: Array, L: Array) -> Array:
         if self.form == "exact":
             if self.estimator == "truncated":
                 moment = jnp.exp(self.moment_order * jnp.log(self.moment_bound))
@@ -207,22 +208,24 @@ class RobustUCB:
             rate = robust.catoni_rate(n, L, self._central_moment())
             return jax.vmap(robust.catoni, (0, 0, 0, None))(state.rewards, weights, rate, self.moment_bound)
         if self.estimator == "truncated":
-            level = self._level(t)
-            rows = jnp.arange(state.expiring.shape[0], dtype=jnp.int32)
-            later = jnp.sum(jnp.where((rows >= level)[:, None], state.expiring, 0), axis=0)
-            return (state.reward + state.reward_lost + later) / n
+            return (state.reward + state.reward_lost) / n
         return state.estimate
 
-    def _add_truncated(self, state: TruncatedState, pulls, played, n, reward) -> TruncatedState:
+    def _add_truncated(self, state: TruncatedState, pulls, played, n, t, reward) -> TruncatedState:
         # X_n is kept while L <= u n / |X_n|^p; a NaN is kept, so that the game is marked as failed.
         expiry = jnp.log(n.astype(reward.dtype)) + self.moment_order * (
             jnp.log(self.moment_bound) - jnp.log(jnp.abs(reward))
         )
         kept = ~(jnp.asarray(np.log(self._grid()[0]), reward.dtype) > expiry)  # [M], True up to a level
-        total, lost = kahan_add(state.reward, state.reward_lost + jnp.where(played & kept[-1], reward, 0))
-        # Few rewards expire at all, about L log n of n, so these sums need no compensation.
         here = (kept[:-1] & ~kept[1:])[:, None] & played[None, :]
         expiring = jnp.where(here, state.expiring + reward, state.expiring)
+
+        # A level is left for the next one, never for a later one: each covers some round.
+        level = self._level(t + 1)
+        now = jnp.sum(jnp.where(jnp.arange(kept.shape[0], dtype=jnp.int32) == level, kept, False), dtype=jnp.int32) > 0
+        expired = lax.dynamic_index_in_dim(state.expiring, self._level(t), keepdims=False)
+        expired = jnp.where(level > self._level(t), expired, 0)
+        total, lost = kahan_add(state.reward, state.reward_lost + (jnp.where(played & now, reward, 0) - expired))
         return TruncatedState(pulls=pulls, reward=total, reward_lost=lost, expiring=expiring)
 
     def _add_to_blocks(self, state: BlocksState, pulls, played, n, reward) -> BlocksState:
