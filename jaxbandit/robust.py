@@ -22,7 +22,7 @@ def confidence_grid(max_rounds: int, ratio: float) -> tuple[np.ndarray, np.ndarr
     return values[first], last[first]
 
 
-def truncated_mean(rewards: Array, pulls: Array, log_term: Array, order: Array, moment: Array) -> Array:
+def truncated_mean(rewards: Array, pulls: Array, log_term: Array, order: Array | float, moment: Array) -> Array:
     """Sample j counts if |X_j|^order <= moment * j / log_term, as 0 if not; rewards [K, N], pulls [K]."""
     j = jnp.arange(1, rewards.shape[1] + 1).astype(rewards.dtype)
     threshold = jnp.exp(jnp.log(moment * j / log_term) / order)
@@ -77,7 +77,7 @@ def influence(x: Array) -> tuple[Array, Array]:
     return jnp.sign(x) * jnp.log1p(square), (1 + size) / (1 + square)
 
 
-def catoni(points: Array, weights: Array, rate: Array, scale: Array) -> Array:
+def catoni(points: Array, weights: Array, rate: Array, scale: Array | float) -> Array:
     """The theta with sum_j weights_j psi(rate (points_j - theta)) = 0; points and weights [N].
 
     Bisection of theta = scale * sinh(s): a point at 1e30 widens the bracket in s to 70 only. Newton's method

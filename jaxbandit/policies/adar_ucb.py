@@ -166,8 +166,7 @@ class AdaRUCB:
     def _trimmed_on_the_grid(self, state: AdaRState, target: Array) -> tuple[Array, Array, Array]:
         """Threshold, sum and sum of squares at the first edge with F <= target, or at the last edge; each [K]."""
         edges = jnp.asarray(self._edges(), state.fill.dtype)
-        below = (state.fill <= target).at[-1].set(True)
-        M = jnp.min(jnp.where(below, edges[:, None], jnp.inf), axis=0)
+        M = jnp.min(jnp.where(state.fill <= target, edges[:, None], edges[-1]), axis=0)
         here = edges[:, None] == M[None, :]
         total, squares = (jnp.sum(jnp.where(here, table, 0), axis=0) for table in (state.sums, state.squares))
         return M, total, squares
