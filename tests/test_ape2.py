@@ -100,7 +100,7 @@ def test_pinned_numbers():
     """p = 1.5, c = 1: two arms with three and two rewards."""
     policy = jb.APE2(moment_order=1.5, form="exact", max_rounds=8)
     state = policy.init(2)
-    rows = [(0, 0.5), (1, 1.0), (0, 4.0), (1, 0.1), (0, -0.2)]
+    rows = [(0, 0.5), (1, 1.0), (0, 3.0), (1, 0.1), (0, -0.2)]
     for arm, reward in rows:
         state = policy.update(state, jnp.int32(1), jnp.ones(2), jnp.int32(arm), jnp.float64(-reward))
     expected = [ape2.robust_mean([r for a, r in rows if a == arm], 1.5, 1.0) for arm in (0, 1)]
