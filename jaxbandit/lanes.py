@@ -229,7 +229,8 @@ def _reduced(name: str, array: Array, axes: Sequence[int]) -> Array:
             fill = jnp.full((missing, *array.shape[1:]), identity(array.dtype), array.dtype)
             array = jnp.concatenate([array, fill])
         array = fold(combine, [array[first : first + rows] for first in range(0, array.shape[0], rows)])
-    return array[0]
+    # A table of results is ended like a loop: XLA would take the reduction into what spreads them, and repeat it there.
+    return fusion.leave([fusion.enter(array[0])])[0] if fusion.pays() and array.ndim > 2 else array[0]
 
 
 def _arg(name: str, array: Array, dtype) -> Array:
@@ -253,7 +254,9 @@ def _write_row(eqn, table: Array, index: Array, update: Array) -> Array:
     # As a select: a scatter per lane leaves the vector unit, and two of them in one multi-output
     # fusion end the process in XLA (jaxlib 0.10.2).
     here = lax.broadcasted_iota(index.dtype, table.shape, 0) == index.reshape((1,) * (table.ndim - 1) + (-1,))
-    written = update[None] + (table if eqn.primitive.name == "scatter-add" else 0)
+    written = (
+        update[None] + table if eqn.primitive.name == "scatter-add" else jnp.broadcast_to(update[None], table.shape)
+    )
     return jnp.where(here, written.astype(table.dtype), table)
 
 

@@ -40,7 +40,7 @@ def make(name: str, **values):
 class Given:
     """A world that deals out a given sequence of losses, the same to every arm, plus an offset per arm."""
 
-    sequence: jax.Array = field(vector=True)
+    sequence: jax.Array = field(vector=True, infinite=True)
     offset: jax.Array = field(vector=True)
 
     @property
