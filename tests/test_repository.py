@@ -16,7 +16,7 @@ LAYERS = [
     ["types", "version", "xla", "assumptions"],
     ["random", "unrolled", "fusion"],
     ["arms", "lanes"],
-    ["simplex", "robust", "rows"],
+    ["simplex", "rows"],
     ["policies", "environments", "game"],
     ["engine", "grid"],
     ["totals", "study"],
