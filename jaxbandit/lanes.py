@@ -222,6 +222,8 @@ def _reduced(name: str, array: Array, axes: Sequence[int]) -> Array:
     combine, identity = REDUCTIONS[name]
     array = jnp.moveaxis(array, axes, range(len(axes)))
     array = array.reshape(-1, *array.shape[len(axes) :])
+    if array.shape[0] == 0:
+        return jnp.full(array.shape[1:], identity(array.dtype), array.dtype)
     while array.shape[0] > 1:
         rows = -(-array.shape[0] // UNROLL)
         missing = -array.shape[0] % rows
