@@ -552,7 +552,8 @@ def test_values_pass_through_jit_and_loops(size):
 
 def test_trees_go_in_and_come_out():
     horizons = jnp.array([10.0, 100.0, 1000.0, 1e4])
-    policies = jax.tree.unflatten(jax.tree.structure(jb.UniINF(horizon=100)), [horizons, jnp.arange(1.0, 5.0)])
+    leaves = [horizons, jnp.arange(1.0, 5.0), jnp.full(4, 0.25)]
+    policies = jax.tree.unflatten(jax.tree.structure(jb.UniINF(horizon=100)), leaves)
 
     def fn(policy, rest):
         return {"state": policy.init(3), "sum": rest["a"] + policy.horizon, "tuple": (rest["b"],)}
