@@ -65,7 +65,9 @@ def fold(combine: Callable, entries: list):
 
 
 def _reduced(combine: Callable) -> Callable:
-    def rule(eqn, operand: np.ndarray) -> np.ndarray:
+    def rule(eqn, operand: np.ndarray) -> np.ndarray | None:
+        if operand.size == 0:
+            return None
         axes = tuple(eqn.params["axes"])
         kept = tuple(axis for axis in range(operand.ndim) if axis not in axes)
         rows = operand.transpose(*kept, *axes).reshape(*(operand.shape[axis] for axis in kept), -1)
