@@ -39,5 +39,7 @@ def _leave_jvp(primals, tangents):
     return leave(*primals), tuple(tangent[1] for tangent in tangents[0])
 
 
+# Neither commutative nor with zero as its identity, which XLA asks of a reducer; on a CPU it reduces in order, and
+# tests/test_lanes.py would see the zeros if it did not.
 def _last(_: Sequence[Array], entry: Sequence[Array]) -> Sequence[Array]:
     return tuple(entry)

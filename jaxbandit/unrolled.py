@@ -152,6 +152,8 @@ def _extreme(which: str) -> Callable:
     def identity(dtype):
         if jnp.issubdtype(dtype, jnp.floating):
             return -jnp.inf if which == "min" else jnp.inf
+        if dtype == jnp.bool_:
+            return which == "max"
         return getattr(jnp.iinfo(dtype), which)
 
     return identity

@@ -62,7 +62,8 @@ def status() -> str:
 
 def tuned() -> bool:
     """Whether programs are compiled for a CPU with our options in force."""
-    return jax.default_backend() == "cpu" and not _late and all(option in flags() for option in OPTIONS)
+    decided = all(f"{name}={value}" in flags() for name, value in OPTIONS.items())
+    return jax.default_backend() == "cpu" and not _late and decided
 
 
 def with_options(flags: str, wide: bool) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import engine
+from jaxbandit import engine, fusion
+from jaxbandit.game import as_arrays
 from jaxbandit.types import pytree
 from tests.helpers import assert_mean
 
@@ -103,6 +104,23 @@ def test_one_trace_for_all_values(monkeypatch):
         num_seeds=7,
     )
     assert len(calls) == first
+
+
+@pytest.mark.skipif(not fusion.pays(), reason="needs the XLA options of jaxbandit.xla")
+def test_a_round_is_one_kernel():
+    lanes, stops = 64, jnp.arange(16, dtype=jnp.int32)
+    policy, environment = jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf[..., None], (*leaf.shape, lanes)),
+        (as_arrays(jb.UniINF(horizon=HORIZON)), as_arrays(world(10))),
+    )
+    keys, program = jnp.zeros((2, lanes), jnp.uint32), engine.Program(stationary=True)
+    carry = engine.begin(policy, keys, 10, program)
+    compiled = engine.advance.lower(policy, environment, keys, carry, jnp.int32(0), stops, program=program).compile()
+    kernels = [line.split(" fusion(")[0] for line in compiled.as_text().splitlines() if " fusion(" in line]
+    results = [kernel.count(f"[{lanes}]") for kernel in kernels]
+    num_results = sum(leaf.size for leaf in jax.tree.leaves((carry.state, carry.sums, carry.failed))) // lanes + 1
+    assert sorted(results)[-1] == num_results
+    assert sorted(results)[-2] < num_results / 2, results
 
 
 def test_regret_is_exact_in_a_changing_world():

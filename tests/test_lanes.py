@@ -21,7 +21,7 @@ import jaxbandit as jb
 from jaxbandit import arms, fusion, lanes, random, simplex, unrolled
 
 LANES = 4
-SMALL, LARGE = 3, 40
+SMALL, LARGE = 3, 41  # odd: groups of rows are filled up
 assert SMALL <= lanes.UNROLL < LARGE
 
 DOMAINS = {
@@ -287,7 +287,7 @@ FUNCTIONS = {
     "simplex": (simplex.log_barrier, "positive[K]", "positive"),
     "small and large": (
         lambda x, y, arm: (x[:, None] * y[None, :], jnp.concatenate([x, y]), y.at[arm].add(x[arm]), y[:3] + x),
-        "real[3]", "real[40]", "small",
+        "real[3]", "real[41]", "small",
     ),
     "grows large and small again": (lambda x: jnp.cumsum(jnp.concatenate([x, x]))[::13] + jnp.sum(x), "real[30]"),
     "lanes ignored": (lambda x: (jnp.arange(3), jnp.float32(2), jnp.zeros((50,)), jnp.ones((2, 3))), "real[K]"),
