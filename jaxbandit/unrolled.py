@@ -5,6 +5,7 @@ operations. A rule returns None where it does not apply, and ``lanes`` falls bac
 """
 
 import itertools
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 
@@ -50,6 +51,16 @@ def _reshape(params: dict, operand: np.ndarray) -> np.ndarray:
 def _slice(params: dict, operand: np.ndarray) -> np.ndarray:
     strides = params["strides"] or (1,) * operand.ndim
     return operand[tuple(map(slice, params["start_indices"], params["limit_indices"], strides))]
+
+
+def _pad(params: dict, operand: np.ndarray, fill: np.ndarray) -> np.ndarray | None:
+    if any(low < 0 or high < 0 or between for low, high, between in params["padding_config"]):
+        return None
+    widths = [(low, high) for low, high, _ in params["padding_config"]]
+    shape = [low + size + high for (low, high), size in zip(widths, operand.shape, strict=True)]
+    out = object_array(shape, itertools.repeat(fill[()], math.prod(shape)))
+    out[tuple(slice(low, low + size) for (low, _), size in zip(widths, operand.shape, strict=True))] = operand
+    return out
 
 
 def _scalar(vector: Array) -> np.ndarray:
@@ -174,6 +185,7 @@ ARGS = {"argmax": "reduce_max", "argmin": "reduce_min"}
 RULES: dict[str, Callable] = {
     "broadcast_in_dim": _moved(_broadcast),
     "concatenate": _moved(lambda params, *parts: np.concatenate(parts, params["dimension"])),
+    "pad": _moved(_pad),
     "reshape": _moved(_reshape),
     "reshard": _moved(lambda params, operand: operand),  # of strided slices inside shard_map
     "rev": _moved(lambda params, operand: np.flip(operand, params["dimensions"])),

@@ -11,7 +11,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import random
-from tests.reference import exp3, htinf, tsallis_inf, ucb
+from tests.reference import adar_ucb, ape2, exp3, htinf, robust_moss, robust_ucb, sao_ht, tsallis_inf, ucb
 from tests.test_contract import quick_jit
 from tests.test_reference import REFERENCES, heavy_tailed_losses
 
@@ -25,15 +25,28 @@ class Pair:
     name: str
     reference: Any
     fields: dict[str, Any] = dataclasses.field(default_factory=dict)
+    own: dict[str, Any] = dataclasses.field(default_factory=dict)  # fields the policy alone is given
     noise: Any = None  # what the policy draws from its key, to be handed to the reference
 
     def __str__(self):
-        return "-".join([self.name, *map(str, self.fields.values())])
+        return "-".join([self.name, *map(str, (self.fields | self.own).values())])
 
 
 def normals(key, num_arms):
     return random.normal(key, (num_arms,))
 
+
+def upper_uniforms(key, num_arms):
+    """What APE2 takes for 1 - U, as U."""
+    return 1 - random.deep_uniform(key, (num_arms,))
+
+
+def uniforms(key, num_arms):
+    return random.uniform(key, (num_arms,))
+
+
+EXACT = {"form": "exact", "max_rounds": ROUNDS}
+TOLD = {"horizon": ROUNDS, "moment_order": 1.5, "moment_bound": 1.0, "failure_probability": 1e-3}
 
 PAIRS = [
     Pair("htinf", htinf.HTINF, {"moment_order": 1.5, "moment_bound": 1.0}),
@@ -48,6 +61,29 @@ PAIRS = [
     Pair("ucb1", ucb.UCB1),
     Pair("moss", ucb.MOSS, {"horizon": ROUNDS}),
     Pair("thompson", ucb.GaussianThompson, noise=normals),
+    Pair("ape2", ape2.APE2, {"moment_order": 1.5, "scale": 1.0}, EXACT, noise=upper_uniforms),
+    Pair("mr_ucb", ape2.MRUCB, {"horizon": ROUNDS, "moment_order": 2.0, "scale": 0.5}, EXACT),
+    Pair("mr_ape", ape2.MRAPE, {"horizon": ROUNDS, "moment_order": 1.2, "scale": 2.0}, EXACT, noise=uniforms),
+    Pair("omd_lb_ht", sao_ht.OMDLBHT, TOLD),
+    Pair("sao_ht", sao_ht.SAOHT, TOLD),
+    Pair("sao_ht", sao_ht.SAOHT, TOLD | {"constant_scale": 0.01}),
+    Pair("sao_ht", sao_ht.SAOHT, TOLD | {"moment_order": 2.0, "moment_bound": 3.0, "constant_scale": 0.002}),
+    Pair("robust_moss", robust_moss.RobustMOSS, {"horizon": ROUNDS, "moment_order": 1.5, "moment_bound": 1.0}),
+    Pair(
+        "robust_moss",
+        robust_moss.RobustMOSS,
+        {"horizon": 300, "moment_order": 2.0, "moment_bound": 0.1, "level_ratio": 1.5, "exploration": 4.0},
+    ),
+    Pair("robust_ucb", robust_ucb.RobustUCB, {"moment_order": 1.5, "moment_bound": 1.0}, EXACT),
+    Pair("robust_ucb", robust_ucb.RobustUCB, {"moment_order": 2.0, "moment_bound": 0.1}, EXACT),
+    Pair(
+        "robust_ucb",
+        robust_ucb.RobustUCB,
+        {"moment_order": 1.5, "moment_bound": 0.5, "estimator": "median_of_means"},
+        EXACT,
+    ),
+    Pair("robust_ucb", robust_ucb.RobustUCB, {"moment_order": 2.0, "moment_bound": 1.0, "estimator": "catoni"}, EXACT),
+    Pair("adar_ucb", adar_ucb.AdaRUCB, {"horizon": ROUNDS - 1}, EXACT),
 ]
 
 
@@ -99,7 +135,7 @@ def follow(pair: Pair, num_arms: int, played, suffered, x_given=None) -> np.ndar
     With ``x_given`` the policy weighs losses by the reference's x, so that rounding is not amplified by
     play and the comparison can be long.
     """
-    policy = jb.POLICIES[pair.name](**pair.fields)
+    policy = jb.POLICIES[pair.name](**pair.fields, **pair.own)
 
     def body(state, row):
         t, arm, loss, given = row

@@ -16,7 +16,7 @@ LAYERS = [
     ["types", "version", "xla", "assumptions"],
     ["random", "unrolled", "fusion"],
     ["arms", "lanes"],
-    ["simplex", "rows"],
+    ["simplex", "robust", "rows"],
     ["policies", "environments", "game"],
     ["engine", "grid"],
     ["totals", "study"],

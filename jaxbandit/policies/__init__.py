@@ -1,7 +1,13 @@
 """Bandit algorithms by registry name."""
 
+from jaxbandit.policies.adar_ucb import AdaRUCB
+from jaxbandit.policies.ape2 import APE2, MRAPE, MRUCB
 from jaxbandit.policies.exp3 import Exp3
 from jaxbandit.policies.htinf import HTINF, AdaTINF, OptHTINF
+from jaxbandit.policies.omd_lb_ht import OMDLBHT
+from jaxbandit.policies.robust_moss import RobustMOSS
+from jaxbandit.policies.robust_ucb import RobustUCB
+from jaxbandit.policies.sao_ht import SAOHT
 from jaxbandit.policies.tsallis_inf import TsallisINF
 from jaxbandit.policies.ucb import MOSS, UCB1, GaussianThompson
 from jaxbandit.policies.uniform import Uniform
@@ -9,10 +15,18 @@ from jaxbandit.policies.uniinf import UniINF
 
 POLICIES: dict[str, type] = {
     "ada_tinf": AdaTINF,
+    "adar_ucb": AdaRUCB,
+    "ape2": APE2,
     "exp3": Exp3,
     "htinf": HTINF,
     "moss": MOSS,
+    "mr_ape": MRAPE,
+    "mr_ucb": MRUCB,
+    "omd_lb_ht": OMDLBHT,
     "opt_htinf": OptHTINF,
+    "robust_moss": RobustMOSS,
+    "robust_ucb": RobustUCB,
+    "sao_ht": SAOHT,
     "thompson": GaussianThompson,
     "tsallis_inf": TsallisINF,
     "ucb1": UCB1,

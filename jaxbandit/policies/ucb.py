@@ -56,7 +56,7 @@ class UCB1:
         del key
         pulls, mean = mean_reward(state)
         plays = jnp.maximum(jnp.asarray(t).astype(mean.dtype) - 1, 1)
-        return largest(state, mean + self.exploration * jnp.sqrt(2 * jnp.log(plays) / pulls))
+        return largest(state.pulls, mean + self.exploration * jnp.sqrt(2 * jnp.log(plays) / pulls))
 
     def update(self, state: RewardState, t: Array, x: Array, arm: Array, loss: Array) -> RewardState:
         """Adds the reward."""
@@ -101,7 +101,7 @@ class MOSS:
         del t, key
         pulls, mean = mean_reward(state)
         share = self.horizon / (pulls.shape[0] * pulls)
-        return largest(state, mean + self.exploration * jnp.sqrt(jnp.maximum(jnp.log(share), 0) / pulls))
+        return largest(state.pulls, mean + self.exploration * jnp.sqrt(jnp.maximum(jnp.log(share), 0) / pulls))
 
     def update(self, state: RewardState, t: Array, x: Array, arm: Array, loss: Array) -> RewardState:
         """Adds the reward."""
@@ -173,9 +173,9 @@ def mean_reward(state: RewardState) -> tuple[Array, Array]:
     return pulls, (state.reward + state.reward_lost) / pulls
 
 
-def largest(state: RewardState, index: Array) -> Array:
+def largest(pulls: Array, index: Array) -> Array:
     """The law that plays the arm with the largest index; arms never played come first, lowest first."""
-    return _as_law(jnp.argmax(jnp.where(state.pulls == 0, jnp.inf, index)), index)
+    return _as_law(jnp.argmax(jnp.where(pulls == 0, jnp.inf, index)), index)
 
 
 def _as_law(arm: Array, like: Array) -> Array:
