@@ -158,10 +158,14 @@ def play_round(
 
 
 def first_failure(failed: Array, t: Array, policy_state: Any) -> Array:
-    """``failed``, or ``t`` if this is the first round whose state holds a NaN or an infinity."""
+    """``failed``, or ``t`` if this is the first round whose state holds a NaN or an infinity.
+
+    Tables (leaves of two axes) are not read through every round: a policy that keeps one lets what went wrong
+    there show in a vector.
+    """
     zero = jnp.zeros(())
     for leaf in jax.tree.leaves(policy_state):
-        if jnp.issubdtype(leaf.dtype, jnp.floating):
+        if jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.ndim < 2:
             zero = zero + jnp.sum(leaf * 0)  # 0 * inf and 0 * nan are nan
     return jnp.where((failed == 0) & jnp.isnan(zero), t, failed)
 

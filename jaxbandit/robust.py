@@ -10,6 +10,7 @@ from jaxbandit.types import Array
 
 LARGEST = 1e15  # its square is still a float32
 BISECTIONS, NEWTON_STEPS = 30, 3
+SETTLED = 1e-3  # of 1 / rate: the last Newton step, at most
 
 
 def confidence_grid(max_rounds: int, ratio: float) -> tuple[np.ndarray, np.ndarray]:
@@ -46,8 +47,8 @@ def median_of_means(rewards: Array, pulls: Array, log_term: Array, max_blocks: i
     return (middle[0] + middle[1]) / 2
 
 
-def median_of_first(values: Array, count: Array) -> Array:
-    """Median of ``values[:count]``, [N], without a sort: the bits of the middle ones are found from the top."""
+def middle_two(values: Array, count: Array) -> tuple[Array, Array]:
+    """The two middle ones of ``values[:count]``, [N], without a sort: their bits are found from the top."""
     bits = jnp.finfo(values.dtype).bits
     unsigned = jnp.uint32 if bits == 32 else jnp.uint64
     sign = np.array(1 << (bits - 1), unsigned)
@@ -64,10 +65,26 @@ def median_of_first(values: Array, count: Array) -> Array:
     lower = lax.fori_loop(0, bits, fix_bit, jnp.zeros((), unsigned))
     shared = jnp.sum(key <= lower, dtype=jnp.int32) > count // 2
     upper = jnp.where(shared, lower, jnp.min(jnp.where(key > lower, key, ~np.array(0, unsigned))))
-    middle = [
+    lower, upper = (
         lax.bitcast_convert_type(jnp.where(half >= sign, half & ~sign, ~half), values.dtype) for half in (lower, upper)
-    ]
-    return (middle[0] + middle[1]) / 2
+    )
+    return lower, upper
+
+
+def middle_two_with(values: Array, count: Array, lower: Array, upper: Array, new: Array) -> tuple[Array, Array]:
+    """The two middle ones of ``values[:count]`` and ``new``, where ``lower`` and ``upper`` are those without it."""
+    inside = jnp.arange(values.shape[0], dtype=jnp.int32) < count
+    rank = (count + 1) // 2  # of lower = upper, if count is odd
+    least_above = jnp.min(jnp.where(inside & (values > lower), values, jnp.inf))
+    most_below = jnp.max(jnp.where(inside & (values < lower), values, -jnp.inf))
+    above = jnp.where(jnp.sum(inside & (values <= lower), dtype=jnp.int32) > rank, lower, least_above)
+    below = jnp.where(jnp.sum(inside & (values < lower), dtype=jnp.int32) < rank - 1, lower, most_below)
+    middle = jnp.where(count == 0, new, jnp.clip(new, lower, upper))
+    odd = count % 2 == 1
+    return (
+        jnp.where(odd, jnp.where(new < lower, jnp.maximum(new, below), lower), middle),
+        jnp.where(odd, jnp.where(new < lower, lower, jnp.minimum(new, above)), middle),
+    )
 
 
 def influence(x: Array) -> tuple[Array, Array]:
@@ -77,18 +94,31 @@ def influence(x: Array) -> tuple[Array, Array]:
     return jnp.sign(x) * jnp.log1p(square), (1 + size) / (1 + square)
 
 
-def catoni(points: Array, weights: Array, rate: Array, scale: Array | float) -> Array:
+def catoni(
+    points: Array,
+    weights: Array,
+    rate: Array,
+    scale: Array | float,
+    near: Array | None = None,
+    matter: Array | bool = True,
+) -> Array:
     """The theta with sum_j weights_j psi(rate (points_j - theta)) = 0; points and weights [N].
 
-    Bisection of theta = scale * sinh(s): a point at 1e30 widens the bracket in s to 70 only. Newton's method
-    ends it.
+    From ``near``, Newton's method, if it settles or does not ``matter``; else bisection of theta = scale * sinh(s)
+    first: a point at 1e30 widens the bracket in s to 70 only.
     """
-    reach = jnp.max(jnp.where(weights > 0, jnp.abs(points), 0)) / scale
-    high = jnp.arcsinh(jnp.minimum(reach, 1e30)) + 1e-3
 
     def total(theta: Array) -> tuple[Array, Array]:
         value, slope = influence(rate * (points - theta))
         return jnp.sum(weights * value), rate * jnp.sum(weights * slope)
+
+    def newton(theta: Array) -> tuple[Array, Array]:
+        step = jnp.zeros_like(theta)
+        for _ in range(NEWTON_STEPS):
+            value, slope = total(theta)
+            step = value / jnp.maximum(slope, 1e-30)
+            theta = theta + step
+        return theta, step
 
     def halve(_, bracket):
         low, high = bracket
@@ -96,13 +126,18 @@ def catoni(points: Array, weights: Array, rate: Array, scale: Array | float) -> 
         above = total(scale * jnp.sinh(middle))[0] > 0
         return jnp.where(above, middle, low), jnp.where(above, high, middle)
 
-    def improve(_, theta):
-        value, slope = total(theta)
-        return theta + value / jnp.maximum(slope, 1e-30)
+    def from_afar() -> Array:
+        reach = jnp.max(jnp.where(weights > 0, jnp.abs(points), 0)) / scale
+        high = jnp.arcsinh(jnp.minimum(reach, 1e30)) + 1e-3
+        low, high = lax.fori_loop(0, BISECTIONS, halve, (-high, high))
+        theta, _ = newton(scale * jnp.sinh((low + high) / 2))
+        return jnp.clip(theta, scale * jnp.sinh(low - 1e-6), scale * jnp.sinh(high + 1e-6))
 
-    low, high = lax.fori_loop(0, BISECTIONS, halve, (-high, high))
-    theta = lax.fori_loop(0, NEWTON_STEPS, improve, scale * jnp.sinh((low + high) / 2))
-    return jnp.clip(theta, scale * jnp.sinh(low - 1e-6), scale * jnp.sinh(high + 1e-6))
+    if near is None:
+        return from_afar()
+    theta, step = newton(near)
+    # The error after a step is less than rate * step^2: of the next order.
+    return lax.cond((jnp.abs(step) * rate > SETTLED) & matter, from_afar, lambda: theta)
 
 
 def catoni_rate(pulls: Array, log_term: Array, variance: Array) -> Array:

@@ -34,7 +34,7 @@ class Engine:
     """How to run; never what comes out.
 
     Attributes:
-      block: Lanes per device and call, rounded up to a multiple of 64; default by number of arms.
+      block: Lanes per device and call, rounded up to a multiple of 64; default by number of arms and size of the state.
       chunk: Rounds whose random bits are drawn at once.
       devices: Number of devices, or the devices; default all of them.
       progress: True for a progress bar, or a function of (seed-rounds done, in all).
@@ -66,9 +66,9 @@ class Engine:
             devices = available[:count]
         return Mesh(np.asarray(devices), (engine.LANES,))
 
-    def width(self, num_arms: int) -> int:
+    def width(self, num_arms: int, state_size: int) -> int:
         """Lanes per device: enough to pay for the dispatch of kernels, few enough for the cache."""
-        block = self.block or max(64, min(1024, 10_240 // num_arms))
+        block = self.block or max(64, min(1024, 10_240 // num_arms, 65_536 // max(state_size, 1)))
         return -(-block // LANE_MULTIPLE) * LANE_MULTIPLE
 
 
@@ -115,7 +115,7 @@ Sink = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 
 def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing) -> None:
     """Plays a job block by block; ``sink`` gets each block when it is done."""
-    mesh, width = config.mesh(), config.width(job.num_arms)
+    mesh, width = config.mesh(), config.width(job.num_arms, _state_size(job.policies[0], job.num_arms))
     policies, environments = _stacked(job.policies, mesh), _stacked(job.environments, mesh)
     state_fields = _state_fields(job.policies[0], job.num_arms)
     program = engine.Program(
@@ -180,6 +180,11 @@ def measure_names(policy: Policy, num_arms: int) -> list[str]:
 
 def _state_fields(policy: Policy, num_arms: int) -> tuple[str, ...]:
     return getattr(jax.eval_shape(lambda: policy.init(num_arms)), "_fields", ())
+
+
+def _state_size(policy: Policy, num_arms: int) -> int:
+    """Numbers in the state of one game."""
+    return sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(lambda: policy.init(num_arms))))
 
 
 def _stacked(objects: Sequence[Any], mesh: Mesh) -> Any:

@@ -15,11 +15,13 @@ import jax
 from jax._src import xla_bridge
 
 # For kernels with many results (``fusion``), whose inner loop of length two LLVM must unroll whatever its
-# size; and, so that nothing else grows, no loop longer than four.
+# size; and, so that nothing else grows, no loop longer than four. Hundreds of inputs and results are checked for
+# overlap before the vectorised loop, which otherwise is given up beyond 128 checks.
 OPTIONS = {
     "xla_cpu_use_multi_output_fusion": "true",
     "-unroll-threshold": "100000",
     "-unroll-full-max-count": "4",
+    "-vectorize-memory-check-threshold": "100000",
 }
 _EXTRA = "--xla_backend_extra_options="
 _WIDTH = "--xla_cpu_prefer_vector_width"  # XLA takes 256 bits unless told otherwise

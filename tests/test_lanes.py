@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from jax import lax
 
 import jaxbandit as jb
-from jaxbandit import arms, fusion, lanes, random, simplex, unrolled
+from jaxbandit import arms, batched, fusion, lanes, random, simplex, unrolled
 
 LANES = 4
 SMALL, LARGE = 3, 41  # odd: groups of rows are filled up
-assert SMALL <= lanes.UNROLL < LARGE
+assert SMALL <= batched.UNROLL < LARGE
 
 DOMAINS = {
     "real": lambda rng, shape: rng.uniform(-3, 3, shape).astype(np.float32),
@@ -466,7 +466,7 @@ def test_every_primitive_with_a_rule_is_tested():
 
 @pytest.mark.parametrize("name", RULES)
 def test_small_arrays_do_without_vmap(name, monkeypatch):
-    monkeypatch.setattr(lanes, "_by_vmap", lambda eqn, *_: pytest.fail(f"vmap of {eqn.primitive.name}"))
+    monkeypatch.setattr(batched, "_by_vmap", lambda eqn, *_: pytest.fail(f"vmap of {eqn.primitive.name}"))
     fn, *specs = FUNCTIONS[name]
     jax.eval_shape(lanes.over_lanes(fn, LANES), *samples(specs))
 
@@ -496,7 +496,7 @@ def test_arrays_of_a_large_game_are_unrolled_up_to_32_entries(size, unrolled_siz
     assert count("sin", lambda x: jnp.max(jnp.sin(x), axis=1), table) == (2 * size if 2 * size <= 32 else 1)
 
 
-@pytest.mark.parametrize(("limit", "loops"), [(200, 1), (10, 0)])
+@pytest.mark.parametrize(("limit", "loops"), [(200, 1), (10, 2), (0, 0)])
 def test_a_small_game_is_one_loop(limit, loops, monkeypatch):
     monkeypatch.setattr(lanes, "ONE_LOOP", limit)
     x, n = samples(["real[K]", "int"])

@@ -56,11 +56,22 @@ def test_adar_pinned_numbers():
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 8])
-def test_median_of_first(count):
+def test_middle_two(count):
     values = np.array([3.0, -1.0, 2.0, 2.0, -7.5, 0.0, 1e30, -1e-30])
     for dtype in (np.float32, np.float64):
-        found = robust.median_of_first(jnp.asarray(values.astype(dtype)), jnp.int32(count))
-        np.testing.assert_array_equal(found, np.median(values.astype(dtype)[:count]))
+        lower, upper = robust.middle_two(jnp.asarray(values.astype(dtype)), jnp.int32(count))
+        ordered = np.sort(values.astype(dtype)[:count])
+        assert (lower, upper) == (ordered[(count - 1) // 2], ordered[count // 2])
+
+
+@pytest.mark.parametrize("spread", [2, 1000], ids=["ties", "distinct"])
+def test_middle_two_one_by_one(spread):
+    values = jnp.asarray(np.random.default_rng(spread).integers(-spread, spread, 60).astype(np.float64))
+    lower = upper = jnp.zeros(())
+    for count in range(60):
+        lower, upper = robust.middle_two_with(values, jnp.int32(count), lower, upper, values[count])
+        ordered = np.sort(values[: count + 1])
+        assert (lower, upper) == (ordered[count // 2], ordered[(count + 1) // 2])
 
 
 HEAVY = (np.random.default_rng(0).standard_t(2.5, size=400) + 0.3).tolist()

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxbandit.arms import one_hot
 from jaxbandit.types import Array, field, pytree
@@ -110,16 +111,18 @@ class AdaRUCB:
         """The arm with the largest index in odd rounds, the same again in even ones."""
         del key
         num_arms = state.pulls.shape[0]
-        index = self.indices(state, (t + 1) // 2)
+        odd, over = t % 2 == 1, self._over(t)
+        best = lax.cond(odd, lambda: self._best(state, (t + 1) // 2), lambda: state.last)
+        again = jnp.where(over, 0, state.last) if self.after_pairs == "first" else state.last
+        return one_hot(jnp.where(odd & ~over, best, again), num_arms).astype(jnp.result_type(float))
+
+    def _best(self, state: Any, tau: Array) -> Array:
+        index = self.indices(state, tau)
         tied = jnp.isinf(index)
         # Among infinite indices the order is that of minus the pulls, all of them above the finite ones.
         pulls = state.pulls if self.ties == "least_pulled" else jnp.zeros_like(state.pulls)
         fewest = jnp.min(jnp.where(tied, pulls, 2**30))
-        best = jnp.where(jnp.any(tied), jnp.argmax(tied & (pulls == fewest)), jnp.argmax(index)).astype(jnp.int32)
-        over = self._over(t)
-        again = jnp.where(over, 0, state.last) if self.after_pairs == "first" else state.last
-        arm = jnp.where((t % 2 == 1) & ~over, best, again)
-        return one_hot(arm, num_arms).astype(index.dtype)
+        return jnp.where(jnp.any(tied), jnp.argmax(tied & (pulls == fewest)), jnp.argmax(index)).astype(jnp.int32)
 
     def indices(self, state: Any, tau: Array) -> Array:
         """B at pair tau, [K]; infinite while an arm has too few samples."""

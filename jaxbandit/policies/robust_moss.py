@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxbandit.arms import kahan_add, one_hot, pick
 from jaxbandit.policies.ucb import largest
@@ -20,7 +21,10 @@ class RobustMOSSState(NamedTuple):
     pulls: Array  # [K]  int32
     reward: Array  # [K]  sum of the rewards of each arm, saturated at the arm's present level
     reward_lost: Array  # [K]  what rounding took from it
-    ahead: Array  # [J-1, K]  what each later level will add to that sum
+    number: Array  # [K]  int32, of that level
+    clip_at: Array  # [K]  and its B
+    next: Array  # [K]  int32, the play with which the level after begins
+    ahead: Array  # [J-1, K]  what each later level will add to the sum
     levels: Array  # [J]  B of every level; a constant of the game, 160 powers that no round repeats
 
 
@@ -88,15 +92,19 @@ class RobustMOSS:
 
     def init(self, num_arms: int) -> RobustMOSSState:
         """No arm has been played."""
-        _, peels = self._levels()
+        first, peels = self._levels()
         zeros = jnp.zeros(num_arms)
         phi = self._phi(jnp.asarray(peels, zeros.dtype), num_arms)
+        levels = self.moment_bound * jnp.exp(-jnp.log(phi) / self.moment_order)  # B
         return RobustMOSSState(
             pulls=jnp.zeros(num_arms, jnp.int32),
             reward=zeros,
             reward_lost=zeros,
+            number=jnp.zeros(num_arms, jnp.int32),
+            clip_at=jnp.full(num_arms, levels[0]),
+            next=jnp.full(num_arms, [*first, 0][1], jnp.int32),
             ahead=jnp.zeros((peels.size - 1, num_arms)),
-            levels=self.moment_bound * jnp.exp(-jnp.log(phi) / self.moment_order),  # B
+            levels=levels,
         )
 
     def probabilities(self, state: RobustMOSSState, t: Array, key) -> Array:
@@ -115,25 +123,35 @@ class RobustMOSS:
     def update(self, state: RobustMOSSState, t: Array, x: Array, arm: Array, loss: Array) -> RobustMOSSState:
         """Adds the reward at the arm's level and, ahead, what it has above it."""
         del t, x
-        first, _ = self._levels()
-        num_arms, B = state.pulls.shape[0], state.levels
-        played = one_hot(arm, num_arms)
-        m = pick(state.pulls, arm).astype(jnp.int32) + 1
-
-        # An arm enters the levels that begin with its m-th play: one or none.
-        enters = jnp.asarray(first[1:], jnp.int32) == m
-        entered = jnp.sum(jnp.where(enters[:, None], state.ahead, 0), axis=0)  # [K]
-        level = jnp.max(jnp.where(jnp.asarray(first, jnp.int32) <= m, B, 0))  # B_m: it grows with m
-        reward, lost = kahan_add(
-            state.reward, state.reward_lost + jnp.where(played, jnp.clip(-loss, -level, level) + entered, 0)
-        )
+        B, played = state.levels, one_hot(arm, state.pulls.shape[0])
+        m = pick(state.pulls, arm) + 1
 
         above = -jnp.sign(loss) * jnp.clip(jnp.abs(loss) - B[:-1], 0, B[1:] - B[:-1])
+        ahead = jnp.where(played[None, :], state.ahead + above[:, None], state.ahead)
+
+        # The reward at the level of the play before; what it has above has gone ahead. An arm whose m-th play begins
+        # a level takes what waits there.
+        number, clip_at = pick(state.number, arm), pick(state.clip_at, arm)
+        first, _ = self._levels()
+        enters = pick(state.next, arm) == m
+        begins = jnp.asarray([*first, 0], jnp.int32)
+        waiting, entered_at, following = lax.cond(
+            enters,
+            lambda: (ahead[number, arm], B[number + 1], begins[number + 2]),
+            lambda: (jnp.zeros_like(loss), clip_at, m),
+        )
+        reward, lost = kahan_add(
+            state.reward, state.reward_lost + jnp.where(played, jnp.clip(-loss, -clip_at, clip_at) + waiting, 0)
+        )
+        entering = played & enters
         return RobustMOSSState(
             pulls=state.pulls + played.astype(jnp.int32),
             reward=reward,
             reward_lost=lost,
-            ahead=jnp.where(played[None, :], state.ahead + above[:, None], state.ahead),
+            number=state.number + entering.astype(jnp.int32),
+            clip_at=jnp.where(entering, entered_at, state.clip_at),
+            next=jnp.where(entering, following, state.next),
+            ahead=ahead,
             levels=B,
         )
 

@@ -38,7 +38,8 @@ class BlocksState(NamedTuple):
 
     pulls: Array  # [K]  int32
     blocks: Array  # [C, K]
-    estimate: Array  # [K]  median of the means of the full blocks
+    lower: Array  # [K]  the two middle ones of the full blocks
+    upper: Array  # [K]
 
 
 class HistogramState(NamedTuple):
@@ -152,7 +153,7 @@ class RobustUCB:
             expiring = jnp.zeros((self._grid()[0].size - 1, num_arms))
             return TruncatedState(pulls=pulls, reward=zeros, reward_lost=zeros, expiring=expiring)
         if self.estimator == "median_of_means":
-            return BlocksState(pulls=pulls, blocks=jnp.zeros((self._num_blocks(), num_arms)), estimate=zeros)
+            return BlocksState(pulls=pulls, blocks=jnp.zeros((self._num_blocks(), num_arms)), lower=zeros, upper=zeros)
         bins = jnp.zeros((2 * HALF_OCTAVES + 1, num_arms))
         return HistogramState(pulls=pulls, counts=bins, sums=bins, estimate=zeros)
 
@@ -194,8 +195,8 @@ class RobustUCB:
         if self.estimator == "truncated":
             return self._add_truncated(state, pulls, played, n, t, -loss)
         if self.estimator == "median_of_means":
-            return self._add_to_blocks(state, pulls, played, n, -loss)
-        return self._add_to_histogram(state, pulls, played, n, t, -loss)
+            return self._add_to_blocks(state, pulls, played, arm, n, -loss)
+        return self._add_to_histogram(state, pulls, played, arm, n, t, -loss)
 
     def _estimate(self, state: Any, n: Array, L: Array) -> Array:
         if self.form == "exact":
@@ -209,6 +210,8 @@ class RobustUCB:
             return jax.vmap(robust.catoni, (0, 0, 0, None))(state.rewards, weights, rate, self.moment_bound)
         if self.estimator == "truncated":
             return (state.reward + state.reward_lost) / n
+        if self.estimator == "median_of_means":
+            return (state.lower + state.upper) / (2 * self._block_size(state.pulls)).astype(n.dtype)
         return state.estimate
 
     def _add_truncated(self, state: TruncatedState, pulls, played, n, t, reward) -> TruncatedState:
@@ -221,25 +224,45 @@ class RobustUCB:
         expiring = jnp.where(here, state.expiring + reward, state.expiring)
 
         # A level is left for the next one, never for a later one: each covers some round.
-        level = self._level(t + 1)
-        now = jnp.sum(jnp.where(jnp.arange(kept.shape[0], dtype=jnp.int32) == level, kept, False), dtype=jnp.int32) > 0
-        expired = lax.dynamic_index_in_dim(state.expiring, self._level(t), keepdims=False)
-        expired = jnp.where(level > self._level(t), expired, 0)
+        level, following = self._level(t), self._level(t + 1)
+        now = jnp.any(kept & (jnp.arange(kept.shape[0], dtype=jnp.int32) == level))
+        expired = lax.cond(
+            following > level,
+            lambda: lax.dynamic_index_in_dim(expiring, level, keepdims=False),
+            lambda: jnp.zeros_like(state.reward),
+        )
         total, lost = kahan_add(state.reward, state.reward_lost + (jnp.where(played & now, reward, 0) - expired))
         return TruncatedState(pulls=pulls, reward=total, reward_lost=lost, expiring=expiring)
 
-    def _add_to_blocks(self, state: BlocksState, pulls, played, n, reward) -> BlocksState:
+    def _add_to_blocks(self, state: BlocksState, pulls, played, arm, n, reward) -> BlocksState:
         count = self._num_blocks()
         size, before = self._block_size(n), self._block_size(n - 1)
-        row = jnp.sum(jnp.where(played[None, :], state.blocks, 0), axis=1)  # [C]
-        row = jnp.where(jnp.arange(count, dtype=jnp.int32) == (n - 1) // before, row + reward, row)
-        merged = jnp.concatenate([jnp.sum(row.reshape(-1, 2), axis=1), jnp.zeros(count // 2)])
-        row = jnp.where(size > before, merged, row)
-        median = robust.median_of_first(row, n // size) / size.astype(row.dtype)
-        blocks = jnp.where(played[None, :], row[:, None], state.blocks)
-        return BlocksState(pulls=pulls, blocks=blocks, estimate=jnp.where(played, median, state.estimate))
+        doubles = size > before  # neighbours are merged
+        here = jnp.arange(count, dtype=jnp.int32) == (n - 1) // before
 
-    def _add_to_histogram(self, state: HistogramState, pulls, played, n, t, reward) -> HistogramState:
+        old = pick(state.lower, arm), pick(state.upper, arm)
+
+        def complete() -> tuple[Array, Array, Array]:
+            row = jnp.sum(jnp.where(played[None, :], state.blocks, 0), axis=1)
+            full = pick(row, (n - 1) // before) + reward
+            return jnp.where(here, full, row), *robust.middle_two_with(row, n // before - 1, *old, full)
+
+        def merge() -> tuple[Array, Array, Array]:
+            merged = jnp.concatenate([jnp.sum(row.reshape(-1, 2), axis=1), jnp.zeros(count // 2)])
+            return merged, *robust.middle_two(merged, n // size)
+
+        # Nothing changes until a block is full; few rounds see all of them full.
+        row, *middle = lax.cond(n % before == 0, complete, lambda: (jnp.zeros(count), *old))
+        row, *middle = lax.cond(doubles, merge, lambda: (row, *middle))
+        grown = jnp.where(here[:, None], state.blocks + reward, state.blocks)
+        blocks = jnp.where(played[None, :], jnp.where(doubles, row[:, None], grown), state.blocks)
+        middle = [jnp.where(jnp.isnan(reward), reward, half) for half in middle]  # a NaN marks the game
+        lower, upper = (
+            jnp.where(played, new, half) for new, half in zip(middle, (state.lower, state.upper), strict=True)
+        )
+        return BlocksState(pulls=pulls, blocks=blocks, lower=lower, upper=upper)
+
+    def _add_to_histogram(self, state: HistogramState, pulls, played, arm, n, t, reward) -> HistogramState:
         size = jnp.log2(jnp.maximum(jnp.abs(reward) / (LOWEST * self.moment_bound), 1e-30))
         place = jnp.clip(jnp.ceil(2 * size), 0, HALF_OCTAVES).astype(jnp.int32)
         place = HALF_OCTAVES + jnp.where(reward < 0, -place, place)
@@ -251,18 +274,15 @@ class RobustUCB:
         # The estimate changes with the arm's rewards, and for all arms when the confidence moves.
         L = self._log_term(t + 1)
 
-        def solve(count: Array, total: Array, pulls: Array) -> Array:
+        def solve(count: Array, total: Array, pulls: Array, near: Array | None = None) -> Array:
             rate = robust.catoni_rate(pulls.astype(total.dtype), L, self._central_moment())
-            return robust.catoni(total / jnp.maximum(count, 1), count, rate, self.moment_bound)
+            played_enough = pulls >= 4 * L  # else its index is infinite
+            return robust.catoni(total / jnp.maximum(count, 1), count, rate, self.moment_bound, near, played_enough)
 
         row = [jnp.sum(jnp.where(played[None, :], table, 0), axis=1) for table in (counts, sums)]
-        estimate = jnp.where(played, solve(row[0], row[1], n), state.estimate)
+        estimate = jnp.where(played, solve(row[0], row[1], n, pick(state.estimate, arm)), state.estimate)
         moves = self._level(t + 1) > self._level(t)
-        estimate = lax.cond(
-            moves,
-            lambda: jax.vmap(solve, (1, 1, 0))(counts, sums, pulls),
-            lambda: estimate,
-        )
+        estimate = lax.cond(moves, lambda: jax.vmap(solve, (1, 1, 0))(counts, sums, pulls), lambda: estimate)
         return HistogramState(pulls=pulls, counts=counts, sums=sums, estimate=estimate)
 
     def _log_term(self, t: Array) -> Array:

@@ -1,0 +1,212 @@
+"""Values of many games, lanes last, and one equation of a jaxpr evaluated on them.
+
+A value is the same in every lane (``Shared``), one array with the lanes last (``Stacked``), or, if it is
+small, taken apart into vectors over lanes (``Unrolled``; its rules are in ``unrolled``).
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.lax import GatherScatterMode
+
+from jaxbandit import fusion
+from jaxbandit.types import Array
+from jaxbandit.unrolled import ARGS, ELEMENTWISE, MOVES, REDUCTIONS, RULES, fold, map_entries, object_array
+
+UNROLL = 32  # arrays of up to this many entries are taken apart
+DEAR = 20  # additions that a division or a logarithm costs, about
+_DEAR = frozenset(("div", "exp", "exp2", "expm1", "log", "log1p", "pow", "rsqrt", "sinh", "cosh", "sqrt", "tanh"))
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["array"], meta_fields=[])
+@dataclasses.dataclass
+class Shared:
+    """A value that is the same in every lane; an array of the game's shape."""
+
+    array: Array
+
+
+@dataclasses.dataclass
+class Stacked:
+    """A value per lane in one array of the game's shape, lanes last."""
+
+    array: Array
+    work: int = 0  # operations per entry since the last kernel: XLA may repeat them wherever the value is used
+
+
+@dataclasses.dataclass
+class Unrolled:
+    """A value per lane as a NumPy array of the game's shape whose entries are vectors [lanes]."""
+
+    entries: np.ndarray
+
+
+Value = Shared | Stacked | Unrolled
+
+
+def is_shared(leaf: Any) -> bool:
+    """Whether a tree leaf is the same in every lane."""
+    return isinstance(leaf, Shared)
+
+
+def example(leaf: Shared | Array) -> jax.ShapeDtypeStruct:
+    """Shape and dtype of an argument of ``over_lanes`` in one game."""
+    if isinstance(leaf, Shared):
+        return jax.ShapeDtypeStruct(leaf.array.shape, leaf.array.dtype)
+    return jax.ShapeDtypeStruct(leaf.shape[:-1], leaf.dtype)
+
+
+class NotUnrolledError(Exception):
+    """A value inside a loop would have to stay whole."""
+
+
+def apply(eqn, operands: list[Value], vector: tuple[int, ...]) -> list[Value]:
+    """Evaluates an equation; ``vector`` is the shape of one scalar of the game, ``(2, lanes)`` inside a loop."""
+    name, bind = eqn.primitive.name, functools.partial(_bind, eqn)
+    shared = [operand.array for operand in operands if isinstance(operand, Shared)]
+    if len(shared) == len(operands):
+        return [Shared(out) for out in bind(*shared)]
+    small = len(vector) > 1 or all(is_small(var.aval.shape) for var in (*eqn.invars, *eqn.outvars))
+    elementwise = name in ELEMENTWISE and _keeps_shape(eqn)
+    if small and elementwise:
+        unrolled = [entries(operand, vector) for operand in operands]
+        return [Unrolled(map_entries(lambda *vectors: bind(*vectors)[0], *unrolled))]
+    moves = name in MOVES and not any(isinstance(operand, Stacked) for operand in operands)
+    if (small or moves) and name in RULES:
+        out = RULES[name](eqn, *(entries(operand, vector) for operand in operands))
+        if out is not None:
+            return [Unrolled(out)]
+    if len(vector) > 1:
+        raise NotUnrolledError(name)
+    if elementwise:
+        rank = len(eqn.outvars[0].aval.shape) + 1
+        aligned = [_align(spread(operand, vector), rank) for operand in operands]
+        work = sum(operand.work for operand in operands if isinstance(operand, Stacked))
+        return [Stacked(bind(*jnp.broadcast_arrays(*aligned))[0], work + (DEAR if name in _DEAR else 1))]
+    if name == "broadcast_in_dim":
+        shape, dims = eqn.params["shape"], eqn.params["broadcast_dimensions"]
+        array = _done(operands[0], vector, 3)
+        return [Stacked(lax.broadcast_in_dim(array, (*shape, *vector), (*dims, len(shape))))]
+    if name in REDUCTIONS:
+        return [Stacked(_reduced(name, _done(operands[0], vector, DEAR), eqn.params["axes"]))]
+    if name in ARGS and len(eqn.invars[0].aval.shape) == 1:
+        return [Stacked(_arg(name, spread(operands[0], vector), eqn.params["index_dtype"]))]
+    if name in ("scatter", "scatter-add") and _writes_a_row(eqn):
+        return [Stacked(_write_row(eqn, *(spread(operand, vector) for operand in operands)))]
+    return _by_vmap(eqn, operands, vector)
+
+
+def _reduced(name: str, array: Array, axes: Sequence[int]) -> Array:
+    """A reduction as additions of slices, UNROLL at a time: XLA's own leaves the vector unit."""
+    combine, identity = REDUCTIONS[name]
+    array = jnp.moveaxis(array, axes, range(len(axes)))
+    array = array.reshape(-1, *array.shape[len(axes) :])
+    if array.shape[0] == 0:
+        return jnp.full(array.shape[1:], identity(array.dtype), array.dtype)
+    while array.shape[0] > 1:
+        rows = -(-array.shape[0] // UNROLL)
+        missing = -array.shape[0] % rows
+        if missing:
+            fill = jnp.full((missing, *array.shape[1:]), identity(array.dtype), array.dtype)
+            array = jnp.concatenate([array, fill])
+        array = fold(combine, [array[first : first + rows] for first in range(0, array.shape[0], rows)])
+    return _kernel(array[0])
+
+
+def _done(value: Value, vector: tuple[int, ...], limit: int) -> Array:
+    """The stacked form; in a kernel of its own if so much work went into it."""
+    array = spread(value, vector)
+    return _kernel(array) if isinstance(value, Stacked) and value.work >= limit and array.ndim > 1 else array
+
+
+def _kernel(array: Array) -> Array:
+    """Ends a table like a loop: XLA would take what makes it into what reads it, and repeat it there.
+
+    As two results, both of them used: a reduction with one XLA takes along too.
+    """
+    return jnp.maximum(*fusion.leave([fusion.enter(array)] * 2)) if fusion.pays() else array
+
+
+def _arg(name: str, array: Array, dtype) -> Array:
+    """The first place of the extreme value, or of a NaN, along the leading axis."""
+    best = array == _reduced(ARGS[name], array, (0,))[None]
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        best = best | jnp.isnan(array)
+    places = lax.broadcasted_iota(dtype, array.shape, 0)
+    return _reduced("reduce_min", jnp.where(best, places, array.shape[0]), (0,))
+
+
+def _writes_a_row(eqn) -> bool:
+    """Whether a scatter writes ``table[index]``, one index into the leading axis."""
+    table, index, update = (var.aval.shape for var in eqn.invars)
+    dims = eqn.params["dimension_numbers"]
+    leading = dims.inserted_window_dims == dims.scatter_dims_to_operand_dims == (0,)
+    return index == (1,) and update == table[1:] and leading and eqn.params["mode"] != GatherScatterMode.CLIP
+
+
+def _write_row(eqn, table: Array, index: Array, update: Array) -> Array:
+    # As a select: a scatter per lane leaves the vector unit, and two of them in one multi-output
+    # fusion end the process in XLA (jaxlib 0.10.2).
+    here = lax.broadcasted_iota(index.dtype, table.shape, 0) == index.reshape((1,) * (table.ndim - 1) + (-1,))
+    written = (
+        update[None] + table if eqn.primitive.name == "scatter-add" else jnp.broadcast_to(update[None], table.shape)
+    )
+    return jnp.where(here, written.astype(table.dtype), table)
+
+
+def _bind(eqn, *arrays):
+    out = eqn.primitive.bind(*arrays, **eqn.params)
+    return out if eqn.primitive.multiple_results else [out]
+
+
+def _keeps_shape(eqn) -> bool:
+    """Whether results and operands meet entry by entry (a bitcast to another width does not)."""
+    return np.broadcast_shapes(*(var.aval.shape for var in eqn.invars)) == eqn.outvars[0].aval.shape
+
+
+def is_small(shape: Sequence[int]) -> bool:
+    """Whether an array of this shape is taken apart."""
+    return 0 < math.prod(shape) <= UNROLL
+
+
+def spread(value: Value, vector: tuple[int, ...]) -> Array:
+    """The stacked form, ``shape + [lanes]``."""
+    if isinstance(value, Stacked):
+        return value.array
+    if isinstance(value, Shared):
+        array = jnp.asarray(value.array)
+        return jnp.broadcast_to(array[..., None], (*array.shape, *vector))
+    if value.entries.shape == ():
+        return value.entries.item()
+    flat = jnp.stack(list(value.entries.flat))
+    return flat.reshape(*value.entries.shape, flat.shape[-1])
+
+
+def entries(value: Value, vector: tuple[int, ...]) -> np.ndarray:
+    """The unrolled form."""
+    if isinstance(value, Unrolled):
+        return value.entries
+    if isinstance(value, Stacked):
+        shape = value.array.shape[:-1]
+        return object_array(shape, (value.array[index] for index in np.ndindex(*shape)))
+    array = jnp.asarray(value.array)
+    return object_array(array.shape, (jnp.broadcast_to(array[i], vector) for i in np.ndindex(*array.shape)))
+
+
+def _align(array: Array, rank: int) -> Array:
+    """Inserts the axes that let a scalar of the game, [lanes], meet an array of higher rank."""
+    return array.reshape((1,) * (rank - array.ndim) + array.shape)
+
+
+def _by_vmap(eqn, operands: list[Value], vector: tuple[int, ...]) -> list[Value]:
+    arrays = [operand.array if isinstance(operand, Shared) else spread(operand, vector) for operand in operands]
+    axes = [None if isinstance(operand, Shared) else -1 for operand in operands]
+    out = jax.vmap(functools.partial(_bind, eqn), in_axes=axes, out_axes=-1)(*arrays)
+    return [Stacked(array) for array in out]
