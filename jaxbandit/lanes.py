@@ -41,7 +41,7 @@ _CALLS = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_
 class Shared:
     """A value that is the same in every lane; an array of the game's shape."""
 
-    array: Array
+    array: Any
 
 
 @dataclasses.dataclass
