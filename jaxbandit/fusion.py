@@ -34,6 +34,11 @@ def leave(results: Sequence[Array]) -> Sequence[Array]:
     return lax.reduce(tuple(results), tuple(np.zeros((), result.dtype) for result in results), _last, (0,))
 
 
+def once(value: Array) -> Array:
+    """``value``, computed before the loop that needs it: what lanes share would be taken into it and repeated there."""
+    return leave([enter(value)])[0] if pays() else value
+
+
 @leave.defjvp
 def _leave_jvp(primals, tangents):
     return leave(*primals), tuple(tangent[1] for tangent in tangents[0])

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit import random
+from jaxbandit import fusion, random
 from jaxbandit.environments.schedules.base import Moved, from_halves, in_halves
 from jaxbandit.types import Array, field, pytree
 
@@ -86,28 +86,31 @@ class Drifting(Moved):
 def walk(seed: Array, place: Array, count: int) -> Array:
     """``count`` independent Gaussian random walks with unit steps after ``place`` < 2^31 steps: [count].
 
-    Levy's construction: the walk at the middle of an interval is normal given its ends. The normals belong to the
-    intervals, as functions of (seed, interval, walk): only those around ``place``, one a level, are ever drawn.
+    Levy's construction: given its ends, the walk in the middle of an interval of length n is their average plus
+    a normal of deviation sqrt(n)/2, which is felt less and less towards the ends, as a tent. The normals belong to
+    the intervals, as functions of (seed, interval, walk): only those around ``place``, one a level, are ever drawn.
     """
-    levels = np.arange(LEVELS + 1)  # level 0 is the right end of all, level n the middle of an interval 2^(32 - n)
-    shifts = jnp.asarray(np.minimum(LEVELS + 1 - levels, LEVELS), jnp.uint32)
-    intervals = jnp.asarray(place).astype(jnp.uint32) >> shifts
-    numbers = jnp.asarray(levels[:, None] * 2**16 + np.arange(count)[None], jnp.uint32)
-    intervals = jnp.broadcast_to(intervals[:, None], numbers.shape)
-    w0, w1 = random.threefry2x32((seed, jnp.uint32(_STREAM)), (intervals, numbers))
-    normals = _normals(w0, w1)
+    dtype = jnp.result_type(float)
+    widths = np.arange(LEVELS, 0, -1)  # log2 of the intervals' lengths, from the whole down to 2
+    place = jnp.asarray(place).astype(jnp.uint32)
+    within = place & jnp.asarray(2**widths - 1, jnp.uint32)
+    tents = jnp.minimum(within, jnp.asarray(2**widths, jnp.uint32) - within).astype(dtype) * jnp.asarray(
+        2.0 ** (-widths / 2), dtype
+    )
+    weights = jnp.concatenate([place[None].astype(dtype) * 2.0 ** (-LEVELS / 2), tents])
 
-    left, right = jnp.zeros(count), 2.0 ** (LEVELS / 2) * normals[0]
-    for level in range(1, LEVELS + 1):
-        middle = (left + right) / 2 + 2.0 ** ((LEVELS - 1 - level) / 2) * normals[level]
-        upper = (place >> (LEVELS - level)) & 1 == 1
-        left, right = jnp.where(upper, middle, left), jnp.where(upper, right, middle)
-    return left
+    # The end of the whole has an interval of its own, number 1 at the top level.
+    intervals = jnp.concatenate([jnp.ones(1, jnp.uint32), place >> jnp.asarray(widths, jnp.uint32)])
+    numbers = np.concatenate([[LEVELS], widths])[:, None] * 2**16 + np.arange(count)
+    intervals = jnp.broadcast_to(intervals[:, None], numbers.shape)
+    words = random.threefry2x32((seed, jnp.uint32(_STREAM)), (intervals, jnp.asarray(numbers, jnp.uint32)))
+    return fusion.once(jnp.sum(weights[:, None] * _normals(*words), axis=0))
 
 
 def reflected(x: Array, bound: Array) -> Array:
     """``x`` folded into [-bound, bound] as by mirrors at both ends."""
-    return bound - jnp.abs(jnp.remainder(x + bound, 4 * bound) - 2 * bound)
+    turns = (x + bound) / (4 * bound)  # not by remainder, which leaves the vector unit
+    return bound * (1 - jnp.abs(4 * (turns - jnp.floor(turns)) - 2))
 
 
 def _normals(w0: Array, w1: Array) -> Array:
