@@ -115,7 +115,7 @@ class Moved(Schedule):
 def exchanged(law: Any, t: Array, swapped: Array) -> Array:
     """The law's means [K] with those of its best and its worst arm exchanged where ``swapped``."""
     means = law.means(t)
-    best, worst = jnp.argmin(means), jnp.argmax(means)
+    best, worst = _best_and_worst(means)
     other = jnp.where(one_hot(worst, law.num_arms), jnp.min(means), means)
     other = jnp.where(one_hot(best, law.num_arms), jnp.max(means), other)
     return jnp.where(swapped, other, means)
@@ -123,10 +123,13 @@ def exchanged(law: Any, t: Array, swapped: Array) -> Array:
 
 def exchanged_place(law: Any, t: Array, arm: Array, swapped: Array) -> Array:
     """The arm of the law that stands in the place of ``arm``."""
-    means = law.means(t)
-    best, worst = (place.astype(jnp.int32) for place in (jnp.argmin(means), jnp.argmax(means)))
+    best, worst = _best_and_worst(law.means(t))
     other = jnp.where(arm == best, worst, jnp.where(arm == worst, best, arm))
     return jnp.where(swapped, other, arm)
+
+
+def _best_and_worst(means: Array) -> tuple[Array, Array]:
+    return jnp.argmin(means).astype(jnp.int32), jnp.argmax(means).astype(jnp.int32)
 
 
 def in_halves(values: Any) -> np.ndarray:
