@@ -6,6 +6,7 @@ law of what a player observes is unchanged, for it sees one arm a round.
 
 from jaxbandit.environments.laws.base import Law as Law
 from jaxbandit.environments.laws.base import Located as Located
+from jaxbandit.environments.laws.base import of_arm as of_arm
 from jaxbandit.environments.laws.discrete import Bernoulli as Bernoulli
 from jaxbandit.environments.laws.discrete import HardPair as HardPair
 from jaxbandit.environments.laws.positive import Exponential as Exponential
