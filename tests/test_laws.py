@@ -16,6 +16,7 @@ import scipy.integrate
 import scipy.stats
 
 import jaxbandit as jb
+from jaxbandit import random
 from jaxbandit.environments.laws import Law, Located
 from jaxbandit.types import public_fields
 from tests.helpers import assert_mean
@@ -170,6 +171,18 @@ def test_float32_draws_the_law_of_float64(example):
     close = np.isclose(single, double, rtol=2e-5, atol=2e-5)
     assert close.mean() > 0.9995
     np.testing.assert_allclose(single, double, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("index", [1.1, 1.6, 1.99, 2.0])
+def test_a_stable_loss_is_right_where_its_angle_is_tiny(index):
+    """In float32: with u the smallest deep uniform and W = log 2, against the formula in exact terms of u."""
+    words = jnp.array([0, 0, 0, 2**31, 0, 0], jnp.uint32)
+    stream = random.Stream(lambda first, count: (words[:count], words[count : 2 * count]))
+    u, exponential, half_pi = 2.0**-97, math.log(2), math.pi / 2
+    sine, rest = (math.sin(half_pi * (2 - index + slope * u)) for slope in (index, index - 1))
+    expected = sine * (half_pi * u) ** (-1 / index) * (exponential / rest) ** (1 - 1 / index)
+    got = jb.Stable(means=[0.0], tail_index=index).loss(jnp.int32(1), jnp.int32(0), stream)
+    assert float(got) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("gap", [0.5, 0.1, 0.004])
