@@ -30,7 +30,7 @@ _DEAR = frozenset(("div", "exp", "exp2", "expm1", "log", "log1p", "pow", "rsqrt"
 class Shared:
     """A value that is the same in every lane; an array of the game's shape."""
 
-    array: Array
+    array: Any
 
 
 @dataclasses.dataclass
@@ -117,21 +117,13 @@ def _reduced(name: str, array: Array, axes: Sequence[int]) -> Array:
             fill = jnp.full((missing, *array.shape[1:]), identity(array.dtype), array.dtype)
             array = jnp.concatenate([array, fill])
         array = fold(combine, [array[first : first + rows] for first in range(0, array.shape[0], rows)])
-    return _kernel(array[0])
+    return fusion.once(array[0])
 
 
 def _done(value: Value, vector: tuple[int, ...], limit: int) -> Array:
     """The stacked form; in a kernel of its own if so much work went into it."""
     array = spread(value, vector)
-    return _kernel(array) if isinstance(value, Stacked) and value.work >= limit and array.ndim > 1 else array
-
-
-def _kernel(array: Array) -> Array:
-    """Ends a table like a loop: XLA would take what makes it into what reads it, and repeat it there.
-
-    As two results, both of them used: a reduction with one XLA takes along too.
-    """
-    return jnp.maximum(*fusion.leave([fusion.enter(array)] * 2)) if fusion.pays() else array
+    return fusion.once(array) if isinstance(value, Stacked) and value.work >= limit and array.ndim > 1 else array
 
 
 def _arg(name: str, array: Array, dtype) -> Array:

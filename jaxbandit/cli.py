@@ -85,10 +85,14 @@ def run(
 @app.command("list")
 def list_() -> None:
     """Names of the policies and worlds that a study may use."""
-    for title, registry in (("policies", jb.POLICIES), ("environments", jb.ENVIRONMENTS)):
-        table = Table("name", "fields", "what it is", title=title, title_justify="left")
+    for title, registry, columns in (
+        ("policies", jb.POLICIES, {}),
+        ("environments", jb.ENVIRONMENTS, {"moments": "moments", "best arm truncated non-negative": "nonnegative"}),
+    ):
+        table = Table("name", "fields", *columns, "what it is", title=title, title_justify="left")
         for name, cls in registry.items():
-            table.add_row(name, ", ".join(_field_text(cls)), (cls.__doc__ or "").strip().splitlines()[0])
+            told = (getattr(cls, attribute, "") for attribute in columns.values())
+            table.add_row(name, ", ".join(_field_text(cls)), *told, (cls.__doc__ or "").strip().splitlines()[0])
         console.print(table)
 
 

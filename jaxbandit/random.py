@@ -137,6 +137,14 @@ def signed_uniform(key: Key) -> tuple[Array, Array]:
     return jnp.where(w3 >> jnp.uint32(31) == 0, 1.0, -1.0).astype(_dtype()), _deep(w0, w1, w2)
 
 
+def signed_uniforms(key: Key) -> tuple[Array, Array, Array]:
+    """A fair sign, a deep uniform, and a uniform on (0, 1) of 63 bits, all independent."""
+    w0, w1, w2, w3, w4 = _deep_words(key, more=2)
+    dtype = _dtype()
+    second = w3.astype(dtype) * 2.0**-32 + ((w4 >> jnp.uint32(1)).astype(dtype) * 2.0**-63 + 2.0**-64)
+    return jnp.where(w4 & jnp.uint32(1) == 0, 1.0, -1.0).astype(dtype), _deep(w0, w1, w2), second
+
+
 def polar(key: Key, shape: tuple[int, ...] = ()) -> tuple[Array, Array]:
     """A deep uniform and the cosine of an independent uniform angle (Box-Muller's two parts)."""
     if shape == ():

@@ -14,6 +14,8 @@ from jaxbandit.types import field_values
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
+_RESERVED = {"seed", "round", "arm", "policy", "environment"}  # dimensions of every dataset: no name for a swept field
+
 _LONG_NAMES = {
     "regret": "pseudo-regret against the best fixed arm so far",
     "regret_mean": "mean pseudo-regret",
@@ -46,7 +48,7 @@ def labelled_dataset(
     """Dimensions ``policy`` and ``environment`` with a label per point; swept values ride along."""
     sides = {"policy": policies, "environment": environments}
     swept = {side: _swept(grids) for side, grids in sides.items()}
-    both = set(swept["policy"]) & set(swept["environment"])
+    both = set(swept["policy"]) & set(swept["environment"]) | _RESERVED
     axes: dict[str, Any] = {side: labels(grids) for side, grids in sides.items()}
     for side, grids in sides.items():
         for name in swept[side]:
@@ -231,8 +233,7 @@ def _axis_names(policies: Grid, environments: Grid) -> dict[tuple[str, str], str
     sides = itertools.chain(
         (("policy", name) for name in policies.axes), (("environment", name) for name in environments.axes)
     )
-    reserved = {"seed", "round", "arm", "policy", "environment"}
-    return {(side, name): f"{side}_{name}" if name in both | reserved else name for side, name in sides}
+    return {(side, name): f"{side}_{name}" if name in both | _RESERVED else name for side, name in sides}
 
 
 def _points(grid: Grid) -> list[dict[str, Any]]:

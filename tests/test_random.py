@@ -257,6 +257,14 @@ def test_signed_uniform_reads_sign_and_size_from_different_bits():
         assert_deep(size[None], [(3, 4, 5 << 16)])
 
 
+def test_signed_uniforms_read_sign_and_sizes_from_different_bits(x64):
+    for w4, sign in ((6, 1.0), (7, -1.0)):
+        got, first, second = random.signed_uniforms(stream_of(3, 4, 5, 2**31, w4, 9))
+        assert (float(got), float(second)) == (sign, 0.5 + 2.0**-63 * 3 + 2.0**-64)
+        assert_deep(first[None], [(3, 4, 5)])
+    assert float(random.signed_uniforms(stream_of(3, 4, 5, 0, 0, 9))[2]) == 2.0**-64
+
+
 @pytest.mark.parametrize(("draw", "width"), [(random.uniform, 1), (random.deep_uniform, 3), (random.normal, 4)])
 def test_each_of_many_draws_reads_words_of_its_own(draw, width):
     count = 12 * width
@@ -334,6 +342,17 @@ def test_signed_uniform_law(source):
 
 
 @pytest.mark.parametrize("source", SOURCES)
+def test_signed_uniforms_law(source):
+    sign, first, second = sample(random.signed_uniforms, source)
+    assert set(np.unique(sign)) == {-1.0, 1.0}
+    assert_mean(sign, 0.0)
+    for size in (first, second):
+        assert_law(size, scipy.stats.uniform())
+        assert_uncorrelated(sign, size)
+    assert_uncorrelated(first, second)
+
+
+@pytest.mark.parametrize("source", SOURCES)
 def test_polar_law(source):
     radius, cosine = sample(random.polar, source)
     assert_law(radius, scipy.stats.uniform())
@@ -349,7 +368,15 @@ def test_normal_in_its_far_tail(x64):
 
 @pytest.mark.parametrize(
     "draw",
-    [random.uniform, random.deep_uniform, random.normal, random.exponential, random.signed_uniform, random.polar],
+    [
+        random.uniform,
+        random.deep_uniform,
+        random.normal,
+        random.exponential,
+        random.signed_uniform,
+        random.signed_uniforms,
+        random.polar,
+    ],
 )
 def test_a_jax_key_may_stand_in_for_a_stream(draw):
     one, again, other = (jnp.stack(jax.tree.leaves(draw(jax.random.key(seed)))) for seed in (0, 0, 1))

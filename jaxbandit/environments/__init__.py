@@ -1,12 +1,38 @@
-"""Worlds by registry name."""
+"""Worlds by registry name: laws, then the schedules that hold one."""
 
-from jaxbandit.environments.laws import Bernoulli, Gaussian, Pareto, StudentT
-from jaxbandit.environments.schedules import Switching
+from jaxbandit.environments.laws import (
+    Bernoulli,
+    Exponential,
+    Frechet,
+    Gaussian,
+    HardPair,
+    LogNormal,
+    Lomax,
+    OutlierMixture,
+    Pareto,
+    Stable,
+    StudentT,
+    Weibull,
+)
+from jaxbandit.environments.schedules import Corrupted, Drifting, MinimaxHard, Scheduled, Swap, Switching
 
 ENVIRONMENTS: dict[str, type] = {
     "bernoulli": Bernoulli,
+    "exponential": Exponential,
+    "frechet": Frechet,
     "gaussian": Gaussian,
+    "hard_pair": HardPair,
+    "lognormal": LogNormal,
+    "lomax": Lomax,
+    "outlier_mixture": OutlierMixture,
     "pareto": Pareto,
+    "stable": Stable,
     "student_t": StudentT,
+    "weibull": Weibull,
     "switching": Switching,
+    "swap": Swap,
+    "drifting": Drifting,
+    "corrupted": Corrupted,
+    "minimax_hard": MinimaxHard,
+    "scheduled": Scheduled,
 }

@@ -1,4 +1,4 @@
-"""Non-stationary worlds: a law whose arms change places on a schedule fixed before play."""
+"""Arms that change places: phase after phase, or once."""
 
 from typing import Any, ClassVar
 
@@ -6,11 +6,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import random
+from jaxbandit.environments.schedules.base import (
+    HORIZON_HINT,
+    Schedule,
+    exchanged,
+    exchanged_place,
+    from_halves,
+    in_halves,
+    need_horizon,
+)
 from jaxbandit.types import Array, field, pytree
 
 
 @pytree
-class Switching:
+class Switching(Schedule):
     r"""A law whose arms are reversed in every other phase: the best arm changes at each boundary.
 
     The first phase lasts one round, each one after it ``growth`` times the one before, rounded up:
@@ -47,31 +56,15 @@ class Switching:
     ends: Array = field(derived=True, default=None)
 
     def __post_init__(self):
-        if isinstance(self.law, type) or not hasattr(self.law, "loss"):
-            raise ValueError(f"Switching.law must be a world, got {self.law!r}; make one: jb.Pareto(...)")
+        super().__post_init__()
         lengths = _geometric(self.growth) if self.lengths is None else np.asarray(self.lengths)
         ends = np.minimum(np.cumsum(lengths)[:-1], 2.0**31 - 1)
-        object.__setattr__(self, "ends", np.stack(np.divmod(ends, 2.0**16)))
-
-    @property
-    def num_arms(self) -> int:
-        """K."""
-        return self.law.num_arms
-
-    @property
-    def moment_order(self) -> float:
-        """The law's."""
-        return self.law.moment_order
-
-    def moment(self, alpha: float) -> float:
-        """The law's: the arms only change places."""
-        return self.law.moment(alpha)
+        object.__setattr__(self, "ends", in_halves(ends))
 
     def phase(self, t: Array) -> Array:
         """The number of boundaries before round ``t``."""
         # In integers: float32 does not tell rounds beyond 2^24 apart. Lengths are whole, so ends are.
-        high, low = (jnp.asarray(part).astype(jnp.int32) for part in self.ends)
-        return jnp.sum(jnp.asarray(t) > (high << 16) + low, dtype=jnp.int32)
+        return jnp.sum(jnp.asarray(t) > from_halves(self.ends), dtype=jnp.int32)
 
     def means(self, t: Array) -> Array:
         """Expected losses in round ``t``: [K]."""
@@ -82,6 +75,49 @@ class Switching:
         """The loss of the law's arm that stands in this one's place."""
         place = jnp.where(self.phase(t) % 2 == 1, self.num_arms - 1 - arm, arm)
         return self.law.loss(t, place, key)
+
+
+@pytree
+class Swap(Schedule):
+    """A law whose best and worst arm change places once, for good.
+
+    Attributes:
+      law: Any stationary world.
+      at: The share of the horizon after which they do.
+      horizon: Rounds; left out, those of the run.
+      last: The last round before, in two halves of 16 bits; follows from the two above.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> world = jb.Swap(jb.Pareto(means=[0.5, 1.0, 2.0], tail_index=1.6), horizon=100)
+      >>> world.means(50).tolist(), world.means(51).tolist()
+      ([0.5, 1.0, 2.0], [2.0, 1.0, 0.5])
+    """
+
+    label: ClassVar[str] = "swap"
+
+    law: Any = field(nested=True)
+    at: float = field(default=0.5, ge=0, le=1, hint="a share of the horizon")
+    horizon: Any = field(default=None, whole=True, ge=1, hint=HORIZON_HINT)
+    last: Any = field(derived=True, default=None)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.horizon is not None:
+            last = np.floor(np.float64(self.at) * np.float64(self.horizon) + 1e-9)
+            object.__setattr__(self, "last", in_halves(last))
+
+    def _swapped(self, t: Array) -> Array:
+        need_horizon(self)
+        return jnp.asarray(t) > from_halves(self.last)
+
+    def means(self, t: Array) -> Array:
+        """Expected losses in round ``t``: [K]."""
+        return exchanged(self.law, t, self._swapped(t))
+
+    def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
+        """The loss of the law's arm that stands in this one's place."""
+        return self.law.loss(t, exchanged_place(self.law, t, arm, self._swapped(t)), key)
 
 
 def _geometric(growth: float) -> np.ndarray:

@@ -1,0 +1,191 @@
+"""The tables and pictures of docs/worlds.md.
+
+``python -m benchmarks.worlds`` writes the table of worlds and their pictures; with ``--time`` also the cost of a
+draw: the time of a uniINF round in a world minus that in one whose losses cost nothing, K = 10, interleaved.
+"""
+
+import argparse
+import dataclasses
+import pathlib
+import re
+import statistics
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxbandit as jb
+from jaxbandit import random
+from jaxbandit.arms import pick
+from jaxbandit.environments.laws import Law
+from jaxbandit.grid import text
+from jaxbandit.types import Array, field, public_fields, pytree
+from jaxbandit.xla import usable_cores
+
+PAGE = pathlib.Path(__file__).parents[1] / "docs" / "worlds.md"
+IMAGES = PAGE.parent / "img"
+ROUNDS = 1000
+
+
+def examples(means: list[float]) -> dict[str, object]:
+    """A world of every kind with these means, or as many arms."""
+    law, wide = jb.Pareto(means=means, tail_index=1.6), 0.6 * min(means)
+    table = np.asarray(means) * np.where(np.arange(ROUNDS)[:, None] % 400 < 200, 1.0, 2.0)
+    return {
+        "bernoulli": jb.Bernoulli(means=means),
+        "exponential": jb.Exponential(means=means),
+        "frechet": jb.Frechet(means=means, tail_index=1.6),
+        "gaussian": jb.Gaussian(means=means),
+        "hard_pair": jb.HardPair(num_arms=len(means), gap=0.1, moment_order=1.5),
+        "lognormal": jb.LogNormal(means=means, log_std=1.5),
+        "lomax": jb.Lomax(means=means, tail_index=1.6),
+        "outlier_mixture": jb.OutlierMixture(means=means),
+        "pareto": law,
+        "stable": jb.Stable(means=means, tail_index=1.6),
+        "student_t": jb.StudentT(means=means, tail_index=1.6),
+        "weibull": jb.Weibull(means=means, shape=0.4),
+        "switching": jb.Switching(law),
+        "swap": jb.Swap(law, horizon=ROUNDS),
+        "drifting": jb.Drifting(law, "random_walk", amplitude=wide, step=0.1 * wide, seed=1),
+        "corrupted": jb.Corrupted(law, budget=ROUNDS // 20, horizon=ROUNDS),
+        "minimax_hard": jb.MinimaxHard(num_arms=len(means), moment_order=1.5, horizon=ROUNDS),
+        "scheduled": jb.Scheduled(law, means=table),
+    }
+
+
+def table() -> str:
+    """Every registered world: its fields, the moments that exist, and when the paper's assumption holds."""
+    lines = [
+        "| world | key | fields | moments that exist | best arm truncated non-negative | |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, cls in jb.ENVIRONMENTS.items():
+        picture = f"![{name}](img/{name}.svg)" if (IMAGES / f"{name}.svg").exists() else ""
+        about = (cls.__doc__ or "").strip().splitlines()[0].rstrip(".")
+        moments, nonnegative = getattr(cls, "moments", ""), getattr(cls, "nonnegative", "")
+        row = (f"**{cls.__name__}**: {about}", f"`{name}`", fields(cls), moments, nonnegative, picture)
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines)
+
+
+def fields(cls: type) -> str:
+    """Fields with their defaults; those that take a number per arm are marked."""
+    shown = []
+    for name, spec in public_fields(cls).items():
+        default = "" if spec.default in (dataclasses.MISSING, None) else f"={text(spec.default)}"
+        shown.append(f"`{name}{default}`" + ("\\*" if spec.metadata.get("per_arm") else ""))
+    return ", ".join(shown)
+
+
+def picture(world) -> str:
+    """P(|l| > z) of the best and the worst arm on logarithmic axes, or the means over the rounds, as SVG."""
+    if isinstance(world, Law | jb.MinimaxHard):
+        frame = (-2.0, 4.0), (-5.0, 0.0)
+        curves = [_tail(world, arm) for arm in (0, world.num_arms - 1)]
+    else:
+        means = np.asarray(jax.vmap(world.means)(jnp.arange(1, ROUNDS + 1, dtype=jnp.int32)))
+        frame = (0.0, float(ROUNDS)), (0.0, 1.1 * float(means.max()))
+        curves = [_steps(means[:, arm]) for arm in range(world.num_arms)]
+    return _svg(curves, *frame)
+
+
+def _tail(world, arm: int) -> np.ndarray:
+    """log10 of |l| and of the share of losses beyond it, at ranks spread over five decades."""
+    draws = 2**18
+
+    def loss(t):
+        return world.loss(t, jnp.int32(arm), random.round_streams(jb.game_key(0, 0), t)[random.LOSS])
+
+    drawn = np.sort(np.abs(np.asarray(jax.jit(jax.vmap(loss))(jnp.arange(1, draws + 1, dtype=jnp.int32)))))[::-1]
+    ranks = np.unique(np.geomspace(3, draws, 40).astype(int))
+    return np.stack([np.log10(np.maximum(drawn[ranks - 1], 1e-9)), np.log10(ranks / draws)], axis=1)
+
+
+def _steps(values: np.ndarray) -> np.ndarray:
+    """The corners of a step function; slow changes thinned out."""
+    rounds = np.arange(1, values.size + 1)
+    change = np.flatnonzero(np.abs(np.diff(values)) > 0.1 * np.ptp(values))
+    keep = np.unique(np.concatenate([np.arange(0, values.size, 8), change, change + 1, [values.size - 1]]))
+    return np.stack([rounds[keep], values[keep]], axis=1)
+
+
+def _svg(curves: list[np.ndarray], x: tuple[float, float], y: tuple[float, float]) -> str:
+    width, height, colours = 160, 80, ("#0072b2", "#d55e00", "#009e73")
+    lines = []
+    for curve, colour in zip(curves, colours, strict=False):
+        across = np.clip((curve[:, 0] - x[0]) / (x[1] - x[0]), 0, 1) * width
+        down = (1 - np.clip((curve[:, 1] - y[0]) / (y[1] - y[0]), 0, 1)) * height
+        points = " ".join(f"{a:.0f},{d:.1f}" for a, d in zip(across, down, strict=True))
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+    frame = f'<rect width="{width}" height="{height}" fill="#fff" stroke="#999"/>'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">'
+    return "\n".join([head, frame, *lines, "</svg>\n"])
+
+
+@pytree
+class Free:
+    """A world whose losses are its means: they cost nothing."""
+
+    arm_means: Array = field(alias="means", vector=True)
+
+    @property
+    def num_arms(self) -> int:
+        """K."""
+        return self.arm_means.shape[0]
+
+    def means(self, t: Array) -> Array:
+        """The same in every round: [K]."""
+        return jnp.asarray(self.arm_means)
+
+    def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
+        """The mean."""
+        return pick(self.means(t), arm)
+
+
+def timings(num_seeds: int, repeats: int) -> str:
+    """Nanoseconds per draw and the share of a uniINF round, medians of interleaved runs."""
+    worlds = {"(free)": Free(means=[0.5] + [1.0] * 9), **examples([0.5] + [1.0] * 9)}
+    policy, taken = jb.UniINF(horizon=ROUNDS), {name: [] for name in worlds}
+    for repeat in range(repeats + 1):
+        for name, world in worlds.items():
+            ds = jb.simulate(policy, world, horizon=ROUNDS, num_seeds=num_seeds, record=2)
+            if repeat:  # the first run compiles
+                taken[name].append(ds.run_seconds / (num_seeds * ROUNDS) * 1e9)
+    median = {name: statistics.median(times) for name, times in taken.items()}
+    free = median.pop("(free)")
+    lines = [
+        f"A uniINF round at K = 10 in a world whose losses cost nothing: {free:.1f} ns ({usable_cores()} cores, "
+        f"{num_seeds} seeds, median of {repeats}).\n",
+        "| world | ns per draw | share of a uniINF round |",
+        "|---|---:|---:|",
+    ]
+    lines += [f"| `{name}` | {time - free:.1f} | {(time - free) / free:.0%} |" for name, time in median.items()]
+    return "\n".join(lines)
+
+
+def replaced(page: str, mark: str, content: str) -> str:
+    """The page with what stands between two marks replaced."""
+    pattern = rf"(<!-- {mark} -->\n).*?(<!-- end of {mark} -->)"
+    assert re.search(pattern, page, re.DOTALL), f"{PAGE} lacks the marks of {mark!r}"
+    return re.sub(pattern, lambda found: f"{found[1]}{content}\n{found[2]}", page, flags=re.DOTALL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--time", action="store_true", help="measure the cost of a draw too")
+    parser.add_argument("--seeds", type=int, default=2048)
+    parser.add_argument("--repeats", type=int, default=5)
+    args = parser.parse_args()
+    IMAGES.mkdir(exist_ok=True)
+    for name, world in examples([0.2, 0.5, 1.0]).items():
+        (IMAGES / f"{name}.svg").write_text(picture(world), encoding="utf-8")
+    page = replaced(PAGE.read_text(encoding="utf-8"), "table", table())
+    if args.time:
+        measured = timings(args.seeds, args.repeats)
+        print(measured)
+        page = replaced(page, "timings", measured)
+    PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Stationary laws of losses: one shape for all arms, a mean for each.
+
+Every arm of a round reads the same uniforms, so two policies on one seed meet the same luck; the
+law of what a player observes is unchanged, for it sees one arm a round.
+"""
+
+from jaxbandit.environments.laws.base import Law as Law
+from jaxbandit.environments.laws.base import Located as Located
+from jaxbandit.environments.laws.base import of_arm as of_arm
+from jaxbandit.environments.laws.discrete import Bernoulli as Bernoulli
+from jaxbandit.environments.laws.discrete import HardPair as HardPair
+from jaxbandit.environments.laws.positive import Exponential as Exponential
+from jaxbandit.environments.laws.positive import Frechet as Frechet
+from jaxbandit.environments.laws.positive import LogNormal as LogNormal
+from jaxbandit.environments.laws.positive import Lomax as Lomax
+from jaxbandit.environments.laws.positive import Pareto as Pareto
+from jaxbandit.environments.laws.positive import Weibull as Weibull
+from jaxbandit.environments.laws.symmetric import Gaussian as Gaussian
+from jaxbandit.environments.laws.symmetric import OutlierMixture as OutlierMixture
+from jaxbandit.environments.laws.symmetric import Stable as Stable
+from jaxbandit.environments.laws.symmetric import StudentT as StudentT

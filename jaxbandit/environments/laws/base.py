@@ -1,0 +1,158 @@
+"""What the laws share: arms, the moments that exist, and the assumptions of the theory."""
+
+import copy
+import dataclasses
+import math
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from jaxbandit.arms import pick
+from jaxbandit.types import Array, public_fields
+
+TAIL_HINT = "at or below 1 the mean does not exist"
+SCALE_HINT = "give the size of the noise, e.g. 1.0"
+POSITIVE_HINT = "{} losses are positive"
+
+
+class Law:
+    """A stationary world: what is drawn from an arm has the same law in every round.
+
+    A subclass declares its fields, ``means``, ``loss`` and ``raw_moment``. The class attributes say in words, for
+    tables, what the properties of the same kind tell of an instance.
+    """
+
+    moments: ClassVar[str] = "all"  # which exist
+    nonnegative: ClassVar[str] = "always"  # when the best arm is truncated non-negative
+
+    num_arms: int
+    moment_order: float
+
+    @property
+    def moment_limit(self) -> float:
+        """Moments of every order below this one exist."""
+        return math.inf
+
+    @property
+    def truncated_nonnegative(self) -> bool:
+        """Whether E[l 1(|l| > M)] >= 0 for the losses l of the best arm and every M: the paper's assumption."""
+        return True
+
+    @property
+    def unique_best(self) -> bool:
+        """Whether one arm is better than all others."""
+        means = np.asarray(self.means(jnp.int32(1)))
+        return bool((means == means.min()).sum() == 1)
+
+    def means(self, t: Array) -> Array:
+        """Expected losses, the same in every round: [K]."""
+        raise NotImplementedError
+
+    def raw_moment(self, alpha: float) -> np.ndarray:
+        """E|l|^alpha of each arm, or a bound on it, where it exists."""
+        raise NotImplementedError
+
+    def moment(self, alpha: float) -> float:
+        """The sigma with E|l|^alpha <= sigma^alpha for every arm."""
+        if not alpha > 0:
+            raise ValueError(f"moment(alpha) needs alpha > 0, got {alpha}")
+        limit = self.moment_limit
+        if alpha >= limit:
+            raise ValueError(
+                f"{type(self).__name__} with tail_index {limit:g} has no moment of order {alpha:g}; "
+                f"ask for alpha < {limit:g}, e.g. moment({self.moment_order:g})"
+            )
+        return float(np.max(self.raw_moment(alpha)) ** (1 / alpha))
+
+
+class Located(Law):
+    """A law that is scaled or shifted to the means a user asks for, in the field ``arm_means``."""
+
+    arm_means: Array
+    tail_index: Any = math.inf
+
+    def __post_init__(self):
+        for name, spec in public_fields(type(self)).items():
+            value = getattr(self, spec.name)
+            if not spec.metadata.get("per_arm") or isinstance(value, Tracer) or np.ndim(self.arm_means) != 1:
+                continue
+            if np.ndim(value) and np.shape(value) != (self.num_arms,):
+                raise ValueError(
+                    f"{type(self).__name__}.{name} has {np.shape(value)[-1]} values for {self.num_arms} arms; "
+                    "give one number, or one for each arm"
+                )
+
+    @property
+    def num_arms(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """K."""
+        return self.arm_means.shape[0]
+
+    @property
+    def moment_order(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The alpha the world is declared at: 9/10 of the way to the tail index, at most 2."""
+        return float(np.min(np.minimum(2.0, 1 + 0.9 * (np.asarray(self.tail_index) - 1))))
+
+    @property
+    def moment_limit(self) -> float:
+        """Moments of every order below this one exist."""
+        return float(np.min(self.tail_index))
+
+    def means(self, t: Array) -> Array:
+        """Expected losses, the same in every round: [K]."""
+        del t
+        return jnp.asarray(self.arm_means)
+
+    def with_means(self, means: Array) -> Self:
+        """The same law around other means, which are not checked: they may be traced."""
+        law = copy.copy(self)
+        object.__setattr__(law, "arm_means", means)
+        return law
+
+
+class Symmetric(Located):
+    """A law whose noise around the means is symmetric and unimodal."""
+
+    nonnegative: ClassVar[str] = "if no mean is negative"
+
+    @property
+    def truncated_nonnegative(self) -> bool:
+        """Whether the smallest mean is at least 0: then the density at z is at least that at -z, for every z > 0."""
+        return bool(np.min(self.arm_means) >= 0)
+
+    def noise_moment(self, alpha: float) -> np.ndarray:
+        """E|l - mean|^alpha of each arm."""
+        raise NotImplementedError
+
+    def raw_moment(self, alpha: float) -> np.ndarray:
+        """A bound that is exact where the mean is 0 and at alpha = 2."""
+        mean, noise = np.abs(np.asarray(self.arm_means, np.float64)), self.noise_moment(alpha)
+        if alpha <= 2:  # (|m + z|^a + |m - z|^a) / 2 <= |m|^a + |z|^a: Clarkson
+            return mean**alpha + noise
+        return (mean + noise ** (1 / alpha)) ** alpha  # Minkowski
+
+
+def of_arm(value: Any, arm: Array) -> Array:
+    """The arm's own number, or the one of all arms."""
+    value = jnp.asarray(value)
+    return pick(value, arm) if value.ndim else value
+
+
+def lgamma(value: Any) -> Any:
+    """The logarithm of |Gamma|, entry by entry; on the host in float64."""
+    return jax.lax.lgamma(value) if isinstance(value, Tracer) else np.vectorize(math.lgamma)(value)
+
+
+def gaussian_moment(alpha: float) -> float:
+    """E|Z|^alpha of a standard normal."""
+    return math.exp(alpha / 2 * math.log(2) + math.lgamma((alpha + 1) / 2)) / math.sqrt(math.pi)
+
+
+def derive(obj: Any, **values: Any) -> None:
+    """Sets derived fields of a frozen object while it is made."""
+    names = {spec.name for spec in dataclasses.fields(obj) if spec.metadata.get("derived")}
+    for name, value in values.items():
+        assert name in names, name
+        object.__setattr__(obj, name, value)

@@ -1,0 +1,100 @@
+"""Laws of losses that take two values."""
+
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit import random
+from jaxbandit.environments.laws.base import Law, Located, of_arm
+from jaxbandit.types import Array, field, pytree
+
+
+@pytree
+class Bernoulli(Located):
+    """Losses 0 and 1.
+
+    Attributes:
+      means: Probability that each arm's loss is 1.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> jb.Bernoulli(means=[0.25, 0.5]).moment(1.0)
+      0.5
+    """
+
+    label: ClassVar[str] = "Bernoulli"
+
+    arm_means: Array = field(alias="means", vector=True, ge=0, le=1, hint="a mean is the probability of loss 1")
+
+    def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
+        """1 where the deep uniform is at most the mean: rare losses keep their probability."""
+        del t
+        mean = of_arm(self.arm_means, arm)
+        return (random.deep_uniform(key) <= mean).astype(mean.dtype)
+
+    def raw_moment(self, alpha: float) -> np.ndarray:
+        """The means: 1 to any power is 1."""
+        del alpha
+        return np.asarray(self.arm_means, np.float64)
+
+
+@pytree
+class HardPair(Law):
+    r"""The two laws that no algorithm tells apart in time: rare large losses of which the best arm has fewer.
+
+    With :math:`\gamma = (2 \Delta)^{1 / (\alpha - 1)}` a loss is :math:`1 / \gamma` with probability
+    :math:`\gamma \Delta` in arm 0 and :math:`2 \gamma \Delta` in every other, and else 0: the means are
+    :math:`\Delta` and :math:`2 \Delta`, and the raw moment of order :math:`\alpha` is 1/2 and 1.
+
+    Attributes:
+      num_arms: K; arm 0 is the best.
+      gap: :math:`\Delta`, at most 1/2.
+      moment_order: :math:`\alpha` in (1, 2], the order at which sigma is 1.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> world = jb.HardPair(num_arms=3, gap=0.1, moment_order=1.5)
+      >>> world.means(1).tolist(), round(world.moment(1.5), 6)
+      ([0.10000000149011612, 0.20000000298023224, 0.20000000298023224], 1.0)
+
+    References:
+      Bubeck, Cesa-Bianchi and Lugosi (2013), Bandits with heavy tail, Theorem 2, with rewards read as losses.
+      https://arxiv.org/abs/1209.1727
+    """
+
+    label: ClassVar[str] = "hard pair"
+
+    num_arms: int = field(static=True)
+    gap: Any = field(gt=0, le=0.5, hint="the gap of a pair whose moment is 1 is at most 1/2")
+    moment_order: Any = field(gt=1, le=2, hint="the order at which sigma is 1")
+
+    def __post_init__(self):
+        check_num_arms(self)
+
+    def means(self, t: Array) -> Array:
+        """Expected losses, the same in every round: [K]."""
+        del t
+        gap = jnp.asarray(self.gap)
+        return jnp.where(jnp.arange(self.num_arms) == 0, gap, 2 * gap)
+
+    def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
+        """Large where a deep uniform is at most its probability."""
+        del t
+        gap = jnp.asarray(self.gap)
+        gamma = jnp.exp(jnp.log(2 * gap) / (jnp.asarray(self.moment_order) - 1))
+        probability = gamma * jnp.where(arm == 0, gap, 2 * gap)
+        return jnp.where(random.deep_uniform(key) <= probability, 1 / gamma, 0)
+
+    def raw_moment(self, alpha: float) -> np.ndarray:
+        """2 Delta gamma^(1 - alpha), that of an arm that is not the best."""
+        gap = np.asarray(self.gap, np.float64)
+        gamma = (2 * gap) ** (1 / (np.asarray(self.moment_order) - 1))
+        return (2 if self.num_arms > 1 else 1) * gap * gamma ** (1 - alpha)
+
+
+def check_num_arms(world: Any) -> None:
+    """Refuses a number of arms that is none."""
+    value = world.num_arms
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{type(world).__name__}.num_arms must be a whole number >= 1, got {value!r}; count the arms")

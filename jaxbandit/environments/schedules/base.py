@@ -1,0 +1,150 @@
+"""What the schedules share: a law inside, whole numbers beyond float32, and the run's horizon."""
+
+import dataclasses
+from typing import Any, ClassVar, Self
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.arms import one_hot
+from jaxbandit.types import Array, public_fields
+
+HORIZON_HINT = "the number of rounds; left out, it is that of the run"
+
+
+class Schedule:
+    """A world that holds a law and moves its means or its arms.
+
+    By default moments and assumptions are the law's: so it is where arms only change places.
+    """
+
+    moments: ClassVar[str] = "the law's"
+    nonnegative: ClassVar[str] = "if the law's is"
+
+    law: Any
+
+    def __post_init__(self):
+        if isinstance(self.law, type) or not hasattr(self.law, "loss"):
+            raise ValueError(
+                f"{type(self).__name__}.law must be a world, got {self.law!r}; make one: jb.Pareto(means=..., ...)"
+            )
+
+    @property
+    def num_arms(self) -> int:
+        """K."""
+        return self.law.num_arms
+
+    @property
+    def moment_order(self) -> float:
+        """The law's."""
+        return self.law.moment_order
+
+    @property
+    def moment_limit(self) -> float:
+        """The law's."""
+        return self.law.moment_limit
+
+    @property
+    def truncated_nonnegative(self) -> bool:
+        """Whether every arm that may be the best in hindsight is truncated non-negative in every round."""
+        return self.law.truncated_nonnegative
+
+    @property
+    def unique_best(self) -> bool:
+        """Whether one arm is better than all others in every round; not where the best arm changes."""
+        return False
+
+    def moment(self, alpha: float) -> float:
+        """The law's: the arms only change places."""
+        return self.law.moment(alpha)
+
+    def at_horizon(self, horizon: int) -> Self:
+        """The world in a run of so many rounds; a horizon given to the world stays."""
+        changes: dict[str, Any] = {}
+        if "horizon" in public_fields(type(self)) and getattr(self, "horizon", 0) is None:
+            changes["horizon"] = horizon
+        law = self.law.at_horizon(horizon) if hasattr(self.law, "at_horizon") else self.law
+        if law is not self.law:
+            changes["law"] = law
+        return dataclasses.replace(self, **changes) if changes else self  # pyright: ignore[reportArgumentType]
+
+
+class Moved(Schedule):
+    """A schedule that gives its law other means: those of a round lie between ``lowest`` and ``highest``."""
+
+    nonnegative: ClassVar[str] = "if the law's is at the lowest means"
+
+    lowest: np.ndarray  # [K]
+    highest: np.ndarray  # [K]
+
+    def check_means(self, field_name: str) -> None:
+        """Refuses means that the law inside cannot have."""
+        where = f"{type(self).__name__}.{field_name}"
+        for means in (self.lowest, self.highest):
+            try:
+                dataclasses.replace(self.law, arm_means=means)
+            except ValueError as error:
+                raise ValueError(f"{where} moves the means out of what the law allows: {error}") from None
+
+    def check_law(self) -> None:
+        """Refuses a world that has no means to move."""
+        if not hasattr(self.law, "with_means"):
+            raise ValueError(
+                f"{type(self).__name__}.law must be a law with means of its own, such as jb.Pareto(means=..., ...), "
+                f"got {self.law!r}"
+            )
+
+    @property
+    def truncated_nonnegative(self) -> bool:
+        """Whether the law is truncated non-negative wherever it is moved."""
+        return all(self.law.with_means(means).truncated_nonnegative for means in (self.lowest, self.highest))
+
+    def moment(self, alpha: float) -> float:
+        """The law's at the means furthest from 0."""
+        return max(self.law.with_means(means).moment(alpha) for means in (self.lowest, self.highest))
+
+    def loss(self, t: Array, arm: Array, key: Any) -> Array:
+        """The law's at the means of the round."""
+        return self.law.with_means(self.means(t)).loss(t, arm, key)
+
+    def means(self, t: Array) -> Array:
+        """Expected losses in round ``t``: [K]."""
+        raise NotImplementedError
+
+
+def exchanged(law: Any, t: Array, swapped: Array) -> Array:
+    """The law's means [K] with those of its best and its worst arm exchanged where ``swapped``."""
+    means = law.means(t)
+    best, worst = _best_and_worst(means)
+    other = jnp.where(one_hot(worst, law.num_arms), jnp.min(means), means)
+    other = jnp.where(one_hot(best, law.num_arms), jnp.max(means), other)
+    return jnp.where(swapped, other, means)
+
+
+def exchanged_place(law: Any, t: Array, arm: Array, swapped: Array) -> Array:
+    """The arm of the law that stands in the place of ``arm``."""
+    best, worst = _best_and_worst(law.means(t))
+    other = jnp.where(arm == best, worst, jnp.where(arm == worst, best, arm))
+    return jnp.where(swapped, other, arm)
+
+
+def _best_and_worst(means: Array) -> tuple[Array, Array]:
+    return jnp.argmin(means).astype(jnp.int32), jnp.argmax(means).astype(jnp.int32)
+
+
+def in_halves(values: Any) -> np.ndarray:
+    """Whole numbers below 2^32 as two of 16 bits, which every dtype holds exactly: [2, ...]."""
+    return np.stack(np.divmod(np.asarray(values, np.float64), 2.0**16))
+
+
+def from_halves(halves: Array, dtype: Any = jnp.int32) -> Array:
+    """The whole numbers."""
+    high, low = (jnp.asarray(part).astype(dtype) for part in halves)
+    return (high << dtype(16)) + low
+
+
+def need_horizon(world: Any) -> None:
+    """Refuses to play a world that was not told its horizon."""
+    if world.horizon is None:
+        name = type(world).__name__
+        raise ValueError(f"{name}.horizon is not known; give horizon=..., or run it by simulate(), which tells it")

@@ -1,0 +1,86 @@
+"""The instance that is hard at a given horizon."""
+
+import dataclasses
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from jaxbandit import random
+from jaxbandit.environments.laws.discrete import HardPair, check_num_arms
+from jaxbandit.environments.schedules.base import HORIZON_HINT, need_horizon
+from jaxbandit.types import Array, field, pytree
+
+
+@pytree
+class MinimaxHard:
+    r"""A hard pair whose gap is what cannot be told apart within the horizon.
+
+    :math:`\Delta = \frac12 (K / T)^{1 - 1/\alpha}`, at most 1/2: every algorithm has regret of order
+    :math:`K^{1 - 1/\alpha} T^{1/\alpha}` on it or on its like with another best arm. It is stationary in a run, and
+    another one at every horizon.
+
+    Attributes:
+      num_arms: K; arm 0 is the best.
+      moment_order: :math:`\alpha` in (1, 2]; sigma is 1 at this order.
+      horizon: T; left out, that of the run.
+      pair: The hard pair; follows from the above.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> [round(float(jb.MinimaxHard(2, 2.0, horizon=T).pair.gap), 6) for T in (2, 200, 20_000)]
+      [0.5, 0.05, 0.005]
+
+    References:
+      Bubeck, Cesa-Bianchi and Lugosi (2013), Bandits with heavy tail, Theorem 2. https://arxiv.org/abs/1209.1727
+    """
+
+    label: ClassVar[str] = "minimax-hard"
+    moments: ClassVar[str] = "all"
+    nonnegative: ClassVar[str] = "always"
+
+    num_arms: int = field(static=True)
+    moment_order: Any = field(gt=1, le=2, hint="the order at which sigma is 1")
+    horizon: Any = field(default=None, whole=True, ge=1, hint=HORIZON_HINT)
+    pair: Any = field(derived=True, nested=True, default=None)
+
+    def __post_init__(self):
+        check_num_arms(self)
+        if self.horizon is not None:
+            share = self.num_arms / np.asarray(self.horizon, np.float64)
+            gap = np.minimum(0.5, 0.5 * share ** (1 - 1 / np.asarray(self.moment_order, np.float64)))
+            object.__setattr__(self, "pair", HardPair(self.num_arms, gap=gap, moment_order=self.moment_order))
+
+    def at_horizon(self, horizon: int) -> Self:
+        """The world in a run of so many rounds; a horizon given to the world stays."""
+        return dataclasses.replace(self, horizon=horizon) if self.horizon is None else self  # pyright: ignore[reportArgumentType]
+
+    @property
+    def moment_limit(self) -> float:
+        """All moments exist."""
+        return self._pair().moment_limit
+
+    @property
+    def truncated_nonnegative(self) -> bool:
+        """Losses are not negative."""
+        return True
+
+    @property
+    def unique_best(self) -> bool:
+        """Arm 0 is."""
+        return True
+
+    def moment(self, alpha: float) -> float:
+        """The pair's."""
+        return self._pair().moment(alpha)
+
+    def means(self, t: Array) -> Array:
+        """Expected losses, the same in every round: [K]."""
+        return self._pair().means(t)
+
+    def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
+        """The pair's."""
+        return self._pair().loss(t, arm, key)
+
+    def _pair(self) -> HardPair:
+        need_horizon(self)
+        return self.pair
