@@ -59,8 +59,10 @@ class Tally(NamedTuple):
 
 
 def place(tree: Any, mesh: Mesh) -> Any:
-    """Splits a tree of arrays that end in the lane axis over the devices; scalars go to all of them."""
-    return jax.tree.map(lambda leaf: jax.device_put(leaf, NamedSharding(mesh, _lanes_last(leaf))), tree)
+    """Splits a tree of arrays that end in the lane axis over the devices; what lanes share goes to all of them."""
+    return jax.tree.map(
+        lambda leaf: jax.device_put(leaf, NamedSharding(mesh, _lanes_last(leaf))), tree, is_leaf=lanes.is_shared
+    )
 
 
 def is_stationary(environment: Environment) -> bool:
@@ -83,7 +85,7 @@ def advance(
     """Plays a block to round ``until`` or the last of ``stops``, whichever comes first.
 
     Args:
-      policy: Leaves end in the lane axis.
+      policy: Leaves end in the lane axis or are ``lanes.Shared``.
       environment: Likewise.
       keys: Key words of the games, uint32 [2, lanes].
       carry: The block so far; consumed.
@@ -98,11 +100,12 @@ def advance(
     if program.mesh is None:
         return local(policy, environment, keys, carry, until, stops)
     carry_spec = jax.tree.map(_lanes_last, carry)
+    arguments = jax.tree.map(_lanes_last, (policy, environment, keys), is_leaf=lanes.is_shared)
     # Lanes never talk to each other, so there is nothing for the replication check to find.
     split = jax.shard_map(
         local,
         mesh=program.mesh,
-        in_specs=(*jax.tree.map(_lanes_last, (policy, environment, keys)), carry_spec, Spec(), Spec()),
+        in_specs=(*arguments, carry_spec, Spec(), Spec()),
         out_specs=(carry_spec, _tally_spec(carry, program)),
         check_vma=False,
     )
@@ -175,6 +178,8 @@ def _best_fixed_gap(environment: Environment, record: Array) -> Array:
 
 
 def _lanes_last(leaf: Any) -> Spec:
+    if lanes.is_shared(leaf):
+        return Spec()
     return Spec(*[None] * (leaf.ndim - 1), LANES) if leaf.ndim else Spec()
 
 

@@ -27,7 +27,11 @@ class Policy(Protocol):
 
 
 class Environment(Protocol):
-    """What a world is: it chooses losses without seeing the play."""
+    """What a world is: it chooses losses without seeing the play.
+
+    One that depends on the number of rounds also has ``at_horizon(horizon)``, which ``simulate`` calls: it returns
+    the world for a run of that length, or raises ``ValueError`` where there is none.
+    """
 
     @property
     def num_arms(self) -> int:

@@ -2,13 +2,16 @@
 
 import dataclasses
 import difflib
+import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from jaxbandit.types import field_values, format_number, is_static, public_fields
+from jaxbandit.types import field_values, format_number, public_fields, rank
+
+LONG = 1000  # numbers that are no longer spelt out in a label
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +37,10 @@ def grid(cls: type, **values: Any) -> Grid:
 
     Args:
       cls: A policy or world class.
-      **values: Fields by name. For a field with one value per arm (``means``) a list of numbers is
-        one value and a list of lists is swept.
+      **values: Fields by name; a list is swept. For a field with one value per arm (``means``) a list of numbers
+        is one value and a list of lists is swept. In a field that takes one number or one per arm
+        (``tail_index``) a list of numbers is swept, and an entry that is a list holds one number per arm:
+        ``tail_index=[1.5, [1.2, 1.8]]`` are two points.
 
     Example:
       >>> import jaxbandit as jb
@@ -71,7 +76,11 @@ def coordinate(value: Any) -> Any:
     if isinstance(value, str | bool | int | float | np.number):
         return value
     if isinstance(value, list | tuple | np.ndarray):
-        return vector_label(np.asarray(value))
+        array = np.asarray(value)
+        if array.ndim > 1 or array.size > LONG:  # by its shape and a fingerprint
+            digest = hashlib.blake2b(np.ascontiguousarray(array, np.float64), digest_size=4).hexdigest()
+            return f"{'x'.join(map(str, array.shape))} {digest}"
+        return vector_label(array)
     if dataclasses.is_dataclass(value):
         fields = ", ".join(f"{name}={text(entry)}" for name, entry in field_values(value).items())
         return f"{type(value).__name__}({fields})"
@@ -99,10 +108,11 @@ def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
 
 
 def _is_axis(spec: dataclasses.Field, value: Any) -> bool:
-    if isinstance(value, np.ndarray):
-        return value.ndim > (1 if spec.metadata.get("vector") else 0)
-    if not isinstance(value, list | tuple | range):
-        return False
-    if spec.metadata.get("vector") and not is_static(spec):
-        return any(isinstance(entry, list | tuple | np.ndarray) for entry in value)
-    return True
+    return _depth(value) > rank(spec)
+
+
+def _depth(value: Any) -> int:
+    """How many lists a value is inside of."""
+    if isinstance(value, list | tuple | range):
+        return 1 + max(map(_depth, value), default=0)
+    return value.ndim if isinstance(value, np.ndarray) else 0

@@ -114,7 +114,7 @@ class _NotUnrolledError(Exception):
 
 def _in_one_loop(program: _Program, values: Sequence[Value], num_lanes: int) -> list[Value] | None:
     """Evaluates a program whose every value can be unrolled, as one kernel; None if it has others."""
-    if not fusion.pays() or _size(program) > ONE_LOOP:
+    if not fusion.pays() or _size(program, values) > ONE_LOOP:
         return None
     inside = [_entered(value) if isinstance(value, Stacked) else value for value in values]
     try:
@@ -129,10 +129,17 @@ def _in_one_loop(program: _Program, values: Sequence[Value], num_lanes: int) -> 
     ]
 
 
-def _size(program: _Program) -> int:
-    """How many vectors are computed when everything is unrolled."""
-    emits = (eqn for eqn, _, _ in program.eqns if eqn.primitive.name not in MOVES)
-    return sum(math.prod(var.aval.shape) for eqn in emits for var in (*eqn.invars, *eqn.outvars))
+def _size(program: _Program, values: Sequence[Value]) -> int:
+    """How many vectors are computed when everything is unrolled; what is the same in every lane is no vector."""
+    per_lane = {var for var, value in zip(program.invars, values, strict=True) if not is_shared(value)}
+    size = 0
+    for eqn, operands, results in program.eqns:
+        if not any(not isinstance(atom, core.Literal) and atom in per_lane for atom in operands):
+            continue
+        per_lane.update(results)
+        if eqn.primitive.name not in MOVES:
+            size += sum(math.prod(var.aval.shape) for var in (*eqn.invars, *eqn.outvars))
+    return size
 
 
 def _entered(value: Stacked) -> Unrolled:

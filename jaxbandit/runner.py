@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxbandit import engine, totals
+from jaxbandit import engine, lanes, totals
 from jaxbandit.game import Environment, Policy, game_key
+from jaxbandit.types import shared_leaves
 
 STOPS = 16  # recorded rounds per call
 # Narrower blocks compile to other code for small reductions, with other rounding.
@@ -83,7 +84,7 @@ class Timing:
 class Job:
     """One pair of classes to be played: every policy against every world, all seeds."""
 
-    policies: Sequence[Policy]  # one class, one structure
+    policies: Sequence[Policy]  # one class, one structure, shared fields equal
     environments: Sequence[Environment]  # likewise
     record: np.ndarray  # [R] increasing rounds; the last is the horizon
     num_seeds: int
@@ -115,7 +116,7 @@ Sink = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing) -> None:
     """Plays a job block by block; ``sink`` gets each block when it is done."""
     mesh, width = config.mesh(), config.width(job.num_arms)
-    policies, environments = _stacked(job.policies), _stacked(job.environments)
+    policies, environments = _stacked(job.policies, mesh), _stacked(job.environments, mesh)
     state_fields = _state_fields(job.policies[0], job.num_arms)
     program = engine.Program(
         stationary=engine.is_stationary(job.environments[0]),
@@ -128,23 +129,23 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
     in_block = width * mesh.size
     pace = _Pace()
     for first in range(0, job.num_lanes, in_block):
-        lanes = np.arange(first, min(first + in_block, job.num_lanes))
-        padded = np.pad(lanes, (0, in_block - lanes.size), mode="edge")
+        numbers = np.arange(first, min(first + in_block, job.num_lanes))
+        padded = np.pad(numbers, (0, in_block - numbers.size), mode="edge")
         policy_of, environment_of, seed_of = job.cell(padded)
         args = (_take(policies, policy_of), _take(environments, environment_of), _key_words(job.seed, seed_of))
         block = _Block(
             *engine.place(args, mesh),
             mesh=mesh,
-            program=dataclasses.replace(program, trace=bool((seed_of[: lanes.size] < job.trace).any())),
+            program=dataclasses.replace(program, trace=bool((seed_of[: numbers.size] < job.trace).any())),
             job=job,
         )
         done_before = first * int(job.record[-1])
-        report = functools.partial(_report, progress, done_before, lanes.size, _total(job))
+        report = functools.partial(_report, progress, done_before, numbers.size, _total(job))
         variables = block.play(report, timing, pace)
-        variables = {name: values[: lanes.size] for name, values in variables.items()}
-        variables["regret"] = totals.regret(variables, gaps, environment_of[: lanes.size])
+        variables = {name: values[: numbers.size] for name, values in variables.items()}
+        variables["regret"] = totals.regret(variables, gaps, environment_of[: numbers.size])
         variables.pop("gap", None)
-        sink(lanes, variables)
+        sink(numbers, variables)
 
 
 def _total(job: Job) -> int:
@@ -181,15 +182,28 @@ def _state_fields(policy: Policy, num_arms: int) -> tuple[str, ...]:
     return getattr(jax.eval_shape(lambda: policy.init(num_arms)), "_fields", ())
 
 
-def _stacked(objects: Sequence[Any]) -> Any:
-    """One object whose leaves have a leading axis over the given ones, in the working dtype."""
+def _stacked(objects: Sequence[Any], mesh: Mesh) -> Any:
+    """One object whose leaves have a leading axis over the given ones, in the working dtype.
+
+    Leaves that lanes share are the same in all objects (a job is made so): one of them goes to the devices, once.
+    """
     dtype = np.dtype(jnp.result_type(float))
-    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf, dtype) for leaf in leaves]), *objects)
+    stacked = [
+        engine.place(lanes.Shared(np.asarray(leaves[0], dtype)), mesh)
+        if shared
+        else np.stack([np.asarray(leaf, dtype) for leaf in leaves])
+        for shared, *leaves in zip(shared_leaves(objects[0]), *map(jax.tree.leaves, objects), strict=True)
+    ]
+    return jax.tree.unflatten(jax.tree.structure(objects[0]), stacked)
 
 
 def _take(stacked: Any, index: np.ndarray) -> Any:
-    """The leaves of the given points, lanes last."""
-    return jax.tree.map(lambda leaf: np.ascontiguousarray(np.moveaxis(leaf[index], 0, -1)), stacked)
+    """The leaves of the given points, lanes last; shared ones as they are."""
+
+    def take(leaf):
+        return leaf if lanes.is_shared(leaf) else np.ascontiguousarray(np.moveaxis(leaf[index], 0, -1))
+
+    return jax.tree.map(take, stacked, is_leaf=lanes.is_shared)
 
 
 @jax.jit

@@ -1,5 +1,7 @@
 """The front door: policies x worlds x seeds x rounds in, one labelled dataset out."""
 
+import dataclasses
+import hashlib
 import platform
 import warnings
 from collections.abc import Sequence
@@ -16,7 +18,7 @@ from jaxbandit.grid import Grid, as_grid, suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.progress import bar
 from jaxbandit.runner import Engine, Job, Timing
-from jaxbandit.types import validate
+from jaxbandit.types import shared_leaves, validate
 from jaxbandit.version import __version__
 
 PRNG = "threefry2x32-20, counter (round, consumer, pair), key fold_in(key(seed), n)"
@@ -70,7 +72,10 @@ def simulate(
     _check_choice("dtype", dtype, ("float32", "float64"))
     _check_choice("keep", keep, ("seeds", "summary"))
     policies = [as_grid(entry) for entry in _listed(policy, "policy", ("init", "probabilities", "update"))]
-    environments = [as_grid(entry) for entry in _listed(environment, "environment", ("num_arms", "means", "loss"))]
+    environments = [
+        _for_run(as_grid(entry), int(rounds[-1]))
+        for entry in _listed(environment, "environment", ("num_arms", "means", "loss"))
+    ]
 
     xla.warn_if_late()
     timing = Timing()
@@ -216,12 +221,24 @@ class _Study:
 
 
 def _by_structure(points: Sequence[Any]) -> list[list[int]]:
-    """Indices of points that share one compiled program: same class, static fields and shapes."""
+    """Indices of points that are played together: same class, static fields and shapes, equal shared fields."""
     groups: dict[Any, list[int]] = {}
     for index, point in enumerate(points):
-        shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(point))
-        groups.setdefault((jax.tree.structure(point), shapes), []).append(index)
+        leaves = jax.tree.leaves(point)
+        shapes = tuple(np.shape(leaf) for leaf in leaves)
+        shared = tuple(_digest(leaf) for leaf, flag in zip(leaves, shared_leaves(point), strict=True) if flag)
+        groups.setdefault((jax.tree.structure(point), shapes, shared), []).append(index)
     return list(groups.values())
+
+
+def _for_run(worlds: Grid, horizon: int) -> Grid:
+    """The grid with every world that depends on the horizon told it."""
+    told = [point.at_horizon(horizon) if hasattr(point, "at_horizon") else point for point in worlds.points]
+    return dataclasses.replace(worlds, points=told)
+
+
+def _digest(leaf: Any) -> bytes:
+    return hashlib.blake2b(np.ascontiguousarray(leaf, np.float64)).digest()
 
 
 def _listed(given: Any, name: str, protocol: tuple[str, ...]) -> list[Any]:

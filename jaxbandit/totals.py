@@ -74,12 +74,13 @@ class Gaps:
                 means = np.asarray(as_arrays(environment).means(jnp.int32(1)), np.float64)
             self.of_arm = means - means.min()
             return
+        environment = as_arrays(environment)
         arms, best = np.zeros(environment.num_arms), 0.0
         fixed = []
         for first, last in zip([0, *record[:-1]], record, strict=True):
             for start in range(int(first), int(last), _ROUNDS):
                 rounds = np.arange(start + 1, start + _ROUNDS + 1, dtype=np.int32)
-                means = np.asarray(_means(as_arrays(environment), rounds), np.float64)[: int(last) - start]
+                means = np.asarray(_means(environment, rounds), np.float64)[: int(last) - start]
                 arms, best = arms + means.sum(axis=0), best + means.min(axis=1).sum()
             fixed.append(best - arms.min())
         self.best_fixed = np.asarray(fixed)

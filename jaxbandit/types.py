@@ -34,6 +34,9 @@ def field(
     alias: str | None = None,
     static: bool = False,
     vector: bool | str = False,
+    per_arm: bool = False,
+    table: bool | str = False,
+    shared: bool = False,
     derived: bool = False,
     nested: bool = False,
     choices: Sequence[Any] | None = None,
@@ -50,6 +53,10 @@ def field(
       static: Decides a shape or a branch: compiled in, not traced.
       vector: One value per arm, ``[K]``; a plain list is then one value, not a sweep. A string says what
         the list holds instead.
+      per_arm: One number for all arms, or one for each: a list ``[K]``.
+      table: One value has two axes, e.g. ``[rounds, K]``; makes the field shared. A string says what it holds.
+      shared: The same in every lane, so that it is never copied per lane and what follows from it and the
+        round alone is computed once, not per lane. Points of a sweep that differ in it are played in turn.
       derived: (With a default.) Set by ``__post_init__`` from the others; not an argument, not shown.
       nested: Holds another policy or world, whose own fields are checked by itself.
       choices: The admissible values; makes the field static.
@@ -65,6 +72,9 @@ def field(
         "alias": alias,
         "static": static or choices is not None,
         "vector": "one value per arm, a list such as [0.5, 1.0]" if vector is True else vector,
+        "per_arm": per_arm,
+        "table": "a table with a row per round and a column per arm" if table is True else table,
+        "shared": shared or bool(table),
         "derived": derived,
         "nested": nested,
         "choices": choices,
@@ -136,13 +146,16 @@ def validate(obj: Any) -> None:
             raise ValueError(f"{where} must be a number or a list of numbers, got {_short(value)}{hint}")
         array = _as_array(where, value)
         if np.isnan(array).any():
-            raise ValueError(f"{where} must not be NaN, got {_short(value)}; give a number for every entry")
+            place = f" at {_place(np.isnan(array))}" if array.ndim else ""
+            raise ValueError(f"{where} must not be NaN, got {_short(value)}{place}; give a number for every entry")
         if np.isinf(array).any() and not spec.metadata.get("infinite"):
             raise ValueError(f"{where} must be finite, got {_short(value)}{hint or '; give a finite number'}")
         if spec.metadata.get("whole") and (array != np.floor(array)).any():
             raise ValueError(f"{where} must be whole, got {_short(value)}{hint}")
         if spec.metadata.get("vector") and (array.ndim == 0 or array.shape[-1] == 0):
             raise ValueError(f"{where} needs {spec.metadata['vector']}, got {_short(value)}")
+        if spec.metadata.get("table") and (array.ndim < 2 or 0 in array.shape):
+            raise ValueError(f"{where} needs {spec.metadata['table']}, got shape {array.shape}")
         for bound, limit in spec.metadata.get("bounds", {}).items():
             holds, sign = _BOUNDS[bound]
             if not np.all(holds(array, limit)):
@@ -152,6 +165,26 @@ def validate(obj: Any) -> None:
 def is_static(spec: dataclasses.Field) -> bool:
     """Whether a field is compiled in rather than traced."""
     return bool(spec.metadata.get("static"))
+
+
+def rank(spec: dataclasses.Field) -> int:
+    """The number of axes of one value; one more is a sweep."""
+    return 2 if spec.metadata.get("table") else 1 if spec.metadata.get("vector") and not is_static(spec) else 0
+
+
+def shared_leaves(obj: Any) -> list[bool]:
+    """Whether each leaf of a policy or world, in the order of ``jax.tree.leaves``, is the same in every lane."""
+    return [_is_shared(obj, path) for path, _ in jax.tree_util.tree_flatten_with_path(obj)[0]]
+
+
+def _is_shared(node: Any, path: Sequence[Any]) -> bool:
+    for key in path:
+        if not isinstance(key, jax.tree_util.GetAttrKey) or not dataclasses.is_dataclass(node):
+            return False
+        if any(spec.name == key.name and spec.metadata.get("shared") for spec in dataclasses.fields(node)):
+            return True
+        node = getattr(node, key.name)
+    return False
 
 
 def public_name(spec: dataclasses.Field) -> str:
@@ -199,11 +232,30 @@ def _as_array(where: str, value: Any) -> np.ndarray:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{where} must be numbers of one shape, got {_short(value)}; give a number or an even list of numbers"
+            f"{where} must be numbers of one shape, got {_short(value)}{_text_at(value)}; "
+            "give a number or an even list of numbers"
         ) from None
 
 
+def _text_at(value: Any) -> str:
+    """Where in a table the first entry stands that is no number."""
+    rows = value if isinstance(value, list | tuple | np.ndarray) else []
+    for n, row in enumerate(rows):
+        for k, entry in enumerate(row if isinstance(row, list | tuple | np.ndarray) else []):
+            if not isinstance(entry, bool | int | float | np.generic):
+                return f" with {entry!r} at row {n}, column {k}"
+    return ""
+
+
+def _place(where: np.ndarray) -> str:
+    """The first place that holds, counted from 0."""
+    index = np.unravel_index(int(np.argmax(where)), where.shape)
+    return f"row {index[0]}, column {index[1]}" if where.ndim == 2 else f"entry {', '.join(map(str, index))}"
+
+
 def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray | jax.Array) and value.size > 100:
+        return f"an array of shape {value.shape}"
     text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
