@@ -2,14 +2,13 @@
 
 import dataclasses
 import difflib
-import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from jaxbandit.types import field_values, format_number, public_fields, rank
+from jaxbandit.types import field_values, fingerprint, format_number, public_fields, rank
 
 LONG = 1000  # numbers that are no longer spelt out in a label
 
@@ -78,8 +77,7 @@ def coordinate(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
         array = np.asarray(value)
         if array.ndim > 1 or array.size > LONG:  # by its shape and a fingerprint
-            digest = hashlib.blake2b(np.ascontiguousarray(array, np.float64), digest_size=4).hexdigest()
-            return f"{'x'.join(map(str, array.shape))} {digest}"
+            return fingerprint(array)
         return vector_label(array)
     if dataclasses.is_dataclass(value):
         fields = ", ".join(f"{name}={text(entry)}" for name, entry in field_values(value).items())

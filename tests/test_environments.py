@@ -25,6 +25,7 @@ MEANS = [0.3, 0.5, 0.9]
 ZEROS = [0.0, 0.0, 0.0]
 DRAWS = 2_000_000
 CHUNK = 100_000
+TABLE = np.asarray([[-1.0, 0.0, 1.0], [0.0, 2.0, 3.0], [0.5, 4.0, 5.0], [7.0, 8.0, 9.0]])  # columns rise together
 
 
 def pareto(mean, tail_index):
@@ -51,6 +52,12 @@ EXAMPLES = {
     "pareto": [
         Example(jb.Pareto(means=MEANS, tail_index=1.2), [pareto(mean, 1.2) for mean in MEANS]),
         Example(jb.Pareto(means=MEANS, tail_index=5.0), [pareto(mean, 5.0) for mean in MEANS]),
+    ],
+    "replay": [
+        Example(
+            jb.Replay(TABLE, order="resampled", scale=0.5),
+            [scipy.stats.rv_discrete(values=(0.5 * column, np.full(4, 0.25)))() for column in TABLE.T],
+        ),
     ],
     "student_t": [
         Example(
