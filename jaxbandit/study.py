@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pydantic
 
+from jaxbandit import tables
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, grid, suggest
 from jaxbandit.policies import POLICIES
@@ -73,7 +74,7 @@ def read(path: str | pathlib.Path) -> Study:
         ) from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from None
-    return parse(content, str(path))
+    return parse(tables.locate(content, path.parent), str(path))
 
 
 def parse(content: dict[str, Any], where: str = "study") -> Study:
@@ -105,6 +106,7 @@ def build(entry: dict[str, Any], registry: dict[str, type], section: str, defaul
         raise ValueError(f"an entry of [[{section}]] has no name; {suggest('', list(registry))}")
     cls = find_class(name, registry, section)
     fields = public_fields(cls)
+    entry = tables.fill_in(entry, cls)
     values = {key: value for key, value in defaults.items() if key in fields} | entry
     for key in values:
         if key not in fields:

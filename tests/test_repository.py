@@ -13,12 +13,12 @@ PACKAGE = ROOT / "jaxbandit"
 
 # A module imports only from the rows above its own (design: layers).
 LAYERS = [
-    ["types", "version", "xla", "assumptions"],
+    ["types", "version", "xla", "assumptions", "measured", "aslib", "inspection"],
     ["random", "unrolled", "fusion"],
     ["arms", "lanes"],
     ["simplex", "rows"],
     ["policies", "environments", "game"],
-    ["engine", "grid"],
+    ["engine", "grid", "tables"],
     ["totals", "study"],
     ["runner"],
     ["progress", "results"],
