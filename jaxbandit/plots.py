@@ -78,12 +78,11 @@ def tails(losses: np.ndarray, found: Inspection, path: str | pathlib.Path, title
         left.axhspan(1, 2, color="#000000", alpha=0.07, linewidth=0)
         left.set(xscale="log", ylim=(0, 6), xlabel="largest losses used, k", ylabel="Hill estimate of the tail index")
         left.annotate("1 to 2: the theory's heavy tails", (0.02, 1.05), xycoords=("axes fraction", "data"), fontsize=7)
-        right.set(xscale="log", yscale="log", xlabel="z", ylabel="share of rounds with |loss| at least z")
-        if found.quantiles[-1] > 0:
+        right.set(xlabel="z", ylabel="share of rounds with |loss| at least z")
+        if found.quantiles[-1] > 0:  # otherwise a logarithmic axis would have nothing on it
+            right.set(xscale="log", yscale="log")
             right.axvline(found.quantiles[-1], color="black", linewidth=0.6, linestyle="--")
             right.annotate("99 %", (found.quantiles[-1], 1.0), fontsize=7)
-        else:
-            right.set_xlim(0.1, 1.0)  # no loss to take limits from
         handles, labels = right.get_legend_handles_labels()
         right.legend(handles[::-1], labels[::-1], frameon=False, fontsize=7, title="least mean first", title_fontsize=7)
         for panel in (left, right):

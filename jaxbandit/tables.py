@@ -106,8 +106,10 @@ def locate(content: Any, folder: pathlib.Path) -> Any:
 
 def fill_in(entry: dict[str, Any], cls: type) -> dict[str, Any]:
     """The fields of a ``replay`` whose entry names a file, ``table = "path"`` and perhaps ``key`` and ``arms``."""
-    if cls is not Replay or "table" not in entry:
+    if cls is not Replay or ("losses" in entry and "table" not in entry):
         return entry
+    if "table" not in entry:
+        raise ValueError('replay needs table = "path of a file", or losses = [[...], ...]')
     entry = dict(entry)
     path = entry.pop("table")
     if not isinstance(path, str):

@@ -235,7 +235,7 @@ def _shown(value: Any) -> str:
 
 def fingerprint(values: np.ndarray) -> str:
     """What tells two tables apart without printing them: the shape and a hash of the entries."""
-    digest = hashlib.blake2b(np.ascontiguousarray(values, np.float64), digest_size=4).hexdigest()
+    digest = hashlib.blake2b(np.ascontiguousarray(values, np.float64).data, digest_size=4).hexdigest()
     return f"{'x'.join(map(str, values.shape))} {digest}"
 
 

@@ -1,5 +1,8 @@
 """Reading tables: every kind of file gives the same numbers, and a bad one says where it is bad."""
 
+import pathlib
+import re
+import subprocess
 import sys
 
 import numpy as np
@@ -289,6 +292,15 @@ def test_runs_that_all_ended_need_no_description(tmp_path):
     np.testing.assert_array_equal(jb.read_table(folder).losses, [[2.5, 100.0], [6.0, 2.0], [100.5, 100.0]])
 
 
+@pytest.mark.slow
+def test_the_documented_example_runs(tmp_path):
+    page = pathlib.Path(__file__).parents[1] / "docs" / "replay.md"
+    (block,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    code = block.replace("4_000", "400").replace("num_seeds=64", "num_seeds=8")  # the same lines, shorter
+    done = subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, capture_output=True, text=True)
+    assert "uniinf" in done.stdout
+
+
 # In study files and on the command line
 
 STUDY = """
@@ -327,7 +339,7 @@ def test_a_study_names_a_table_beside_itself(study_file, monkeypatch):
         ('table = ["data/latency.csv"]', r"table must be the path of one file.*its own entry"),
         ('table = "data/latency.csv"\nlosses = [[1.0]]', "both losses and table"),
         ('table = "data/latency.csv"\narms = ["rome"]', "no arm 'rome'"),
-        ("", "replay needs losses"),
+        ("", 'replay needs table = "path of a file"'),
     ],
 )
 def test_bad_tables_in_a_study(study_file, change, message):
