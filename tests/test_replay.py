@@ -49,14 +49,15 @@ def run(world, policy=None, **options):
 def test_stored_order_is_the_table_row_by_row(rewards, sign, x64):
     world = jb.Replay(TABLE, scale=0.3, rewards=rewards)
     rounds = jnp.arange(1, ROUNDS + 1, dtype=jnp.int32)
-    np.testing.assert_allclose(jax.vmap(world.means)(rounds), sign * 0.3 * TABLE, rtol=1e-15)
-    for arm in range(ARMS):
-        losses = jax.vmap(lambda t, arm=arm: world.loss(t, jnp.int32(arm), jax.random.key(0)))(rounds)
-        np.testing.assert_allclose(losses, sign * 0.3 * TABLE[:, arm], rtol=1e-15)
+    np.testing.assert_allclose(jax.jit(jax.vmap(world.means))(rounds), sign * 0.3 * TABLE, rtol=1e-15)
+    arms, key = jnp.arange(ARMS, dtype=jnp.int32), jax.random.key(0)
+    losses = jax.jit(jax.vmap(jax.vmap(world.loss, (None, 0, None)), (0, None, None)))(rounds, arms, key)
+    np.testing.assert_allclose(losses, sign * 0.3 * TABLE, rtol=1e-15)
 
 
 def test_regret_is_against_the_best_fixed_column_of_every_prefix():
     ds = run(jb.Replay(TABLE, scale=2.0), trace=8, dtype="float64")
+    assert ds.sizes["traced_seed"] == 8
     for n in range(8):
         arms = ds.trace_arm[n].values
         played = np.cumsum(2 * TABLE[np.arange(ROUNDS), arms])
