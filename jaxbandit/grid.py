@@ -77,7 +77,7 @@ def coordinate(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
         array = np.asarray(value)
         if array.ndim > 1 or array.size > LONG:  # by its shape and a fingerprint
-            return fingerprint(array)
+            return f"{'x'.join(map(str, array.shape))} {fingerprint(array)[:8]}"
         return vector_label(array)
     if dataclasses.is_dataclass(value):
         fields = ", ".join(f"{name}={text(entry)}" for name, entry in field_values(value).items())

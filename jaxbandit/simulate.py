@@ -1,7 +1,6 @@
 """The front door: policies x worlds x seeds x rounds in, one labelled dataset out."""
 
 import dataclasses
-import hashlib
 import platform
 import warnings
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from jaxbandit.grid import Grid, as_grid, suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.progress import bar
 from jaxbandit.runner import Engine, Job, Timing
-from jaxbandit.types import shared_leaves, validate
+from jaxbandit.types import fingerprint, shared_leaves, validate
 from jaxbandit.version import __version__
 
 PRNG = "threefry2x32-20, counter (round, consumer, pair), key fold_in(key(seed), n)"
@@ -226,7 +225,7 @@ def _by_structure(points: Sequence[Any]) -> list[list[int]]:
     for index, point in enumerate(points):
         leaves = jax.tree.leaves(point)
         shapes = tuple(np.shape(leaf) for leaf in leaves)
-        shared = tuple(_digest(leaf) for leaf, flag in zip(leaves, shared_leaves(point), strict=True) if flag)
+        shared = tuple(fingerprint(leaf) for leaf, flag in zip(leaves, shared_leaves(point), strict=True) if flag)
         groups.setdefault((jax.tree.structure(point), shapes, shared), []).append(index)
     return list(groups.values())
 
@@ -235,10 +234,6 @@ def _for_run(worlds: Grid, horizon: int) -> Grid:
     """The grid with every world that depends on the horizon told it."""
     told = [point.at_horizon(horizon) if hasattr(point, "at_horizon") else point for point in worlds.points]
     return dataclasses.replace(worlds, points=told)
-
-
-def _digest(leaf: Any) -> bytes:
-    return hashlib.blake2b(np.ascontiguousarray(leaf, np.float64)).digest()
 
 
 def _listed(given: Any, name: str, protocol: tuple[str, ...]) -> list[Any]:

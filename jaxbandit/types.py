@@ -178,6 +178,11 @@ def shared_leaves(obj: Any) -> list[bool]:
     return [_is_shared(obj, path) for path, _ in jax.tree_util.tree_flatten_with_path(obj)[0]]
 
 
+def fingerprint(values: Any) -> str:
+    """Tells arrays of one shape apart by what they hold."""
+    return hashlib.blake2b(np.asarray(values, np.float64).tobytes(), digest_size=16).hexdigest()
+
+
 def _is_shared(node: Any, path: Sequence[Any]) -> bool:
     for key in path:
         if not isinstance(key, jax.tree_util.GetAttrKey) or not dataclasses.is_dataclass(node):
@@ -229,14 +234,10 @@ def _repr(obj: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    is_table = isinstance(value, np.ndarray) and value.ndim > 1
-    return fingerprint(value) if is_table else _short(value)
-
-
-def fingerprint(values: np.ndarray) -> str:
-    """What tells two tables apart without printing them: the shape and a hash of the entries."""
-    digest = hashlib.blake2b(np.ascontiguousarray(values, np.float64).data, digest_size=4).hexdigest()
-    return f"{'x'.join(map(str, values.shape))} {digest}"
+    """A value in a line of text; a table by its shape and fingerprint, as in labels."""
+    if isinstance(value, np.ndarray) and value.ndim > 1:
+        return f"{'x'.join(map(str, value.shape))} {fingerprint(value)[:8]}"
+    return _short(value)
 
 
 def _as_array(where: str, value: Any) -> np.ndarray:

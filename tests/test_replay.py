@@ -170,17 +170,16 @@ def test_scale_is_swept_and_the_result_says_which_table():
     assert ds.regret.dims == ("scale", "seed", "round")
     np.testing.assert_allclose(ds.regret[0], 2 * ds.regret[1], atol=1e-3)  # uniform play sees no losses
     assert "latencies" in ds.attrs["environment"]
-    assert fingerprint(TABLE) in ds.attrs["environment"]
-    assert fingerprint(TABLE).startswith("250x4 ")
+    assert f"250x4 {fingerprint(TABLE)[:8]}" in ds.attrs["environment"]
     assert "scale=1.0" in ds.attrs["environment"]
-    assert fingerprint(TABLE + 1e-9) != fingerprint(TABLE)
+    assert fingerprint(TABLE + 1e-9)[:8] != fingerprint(TABLE)[:8]
 
 
 def test_labels_name_the_table_and_do_not_print_it():
     worlds = jb.grid(jb.Replay, losses=TABLE, scale=[1.0, 0.5], name="latencies")
     others = as_grid(jb.Replay(2 * TABLE, order="resampled", name="others"))
     labels = results.labels([("replay", worlds), ("replay", others)])
-    assert all("name=latencies" in label and fingerprint(TABLE) in label for label in labels[:2])
+    assert all("name=latencies" in label and fingerprint(TABLE)[:8] in label for label in labels[:2])
     assert "name=others" in labels[2]
     assert all(len(label) < 120 for label in labels)
 

@@ -18,7 +18,7 @@ LAYERS = [
     ["arms", "lanes"],
     ["simplex", "rows"],
     ["policies", "environments", "game"],
-    ["engine", "grid", "tables"],
+    ["engine", "grid", "readers"],
     ["totals", "study"],
     ["runner"],
     ["progress", "results"],

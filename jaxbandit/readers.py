@@ -92,33 +92,24 @@ def read_table(
     return Table(losses, tuple(names), found.name, found.rewards)
 
 
-def locate(content: Any, folder: pathlib.Path) -> Any:
-    """A study's content with every ``table = "path"`` of a ``replay`` taken from the study's own folder."""
-    if isinstance(content, list):
-        return [locate(entry, folder) for entry in content]
-    if not isinstance(content, dict):
-        return content
-    content = {key: locate(value, folder) for key, value in content.items()}
-    if content.get("name") == "replay" and isinstance(content.get("table"), str):
-        content["table"] = str(folder / content["table"])
-    return content
+def replay_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, Any]:
+    """The fields of a ``replay`` entry of a study; ``table`` names a file, from the study's directory.
 
-
-def fill_in(entry: dict[str, Any], cls: type) -> dict[str, Any]:
-    """The fields of a ``replay`` whose entry names a file, ``table = "path"`` and perhaps ``key`` and ``arms``."""
-    if cls is not Replay or ("losses" in entry and "table" not in entry):
-        return entry
-    if "table" not in entry:
-        raise ValueError('replay needs table = "path of a file", or losses = [[...], ...]')
-    entry = dict(entry)
-    path = entry.pop("table")
+    ``key``, ``arms`` and ``header`` go to ``read_table``.
+    """
+    if "table" not in values:
+        if "losses" not in values:
+            raise ValueError('replay needs table = "path of a file", or losses = [[...], ...]')
+        return values
+    values = dict(values)
+    path = values.pop("table")
     if not isinstance(path, str):
         raise ValueError(f"replay: table must be the path of one file, got {path!r}; give every table its own entry")
-    if "losses" in entry:
+    if "losses" in values:
         raise ValueError(f"replay: both losses and table ({path}) are given; keep one")
-    options = {name: entry.pop(name) for name in ("key", "arms", "header") if name in entry}
-    read = read_table(path, **options)
-    return {"losses": read.losses, "name": read.name, "rewards": read.rewards} | entry
+    options = {name: values.pop(name) for name in ("key", "arms", "header") if name in values}
+    read = read_table(directory / path, **options)
+    return {"losses": read.losses, "name": read.name, "rewards": read.rewards} | values
 
 
 @dataclasses.dataclass(frozen=True)
