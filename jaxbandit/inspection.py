@@ -3,9 +3,10 @@
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
+
+from jaxbandit.measured import Truncated, truncated_mean
 
 FRACTIONS = (0.1, 0.05, 0.02, 0.01, 0.005)  # of an arm's losses taken as its tail
 LEAST = 10  # exceedances below which no tail index is estimated
@@ -42,29 +43,6 @@ def hill_path(values: np.ndarray, counts: Sequence[int] | np.ndarray) -> np.ndar
     with np.errstate(divide="ignore", invalid="ignore"):
         excess = sums[at] / at - (logs[at] if logs.size else np.nan)
         return np.where(inside, 1 / np.maximum(excess, 0), np.nan)
-
-
-class Truncated(NamedTuple):
-    """How far ``E[l 1{|l| > M}]`` falls below 0 as M >= 0 varies, under the empirical law."""
-
-    least: float  # at most 0, its value at M = max |l|
-    threshold: float  # the M it is taken at
-    z: float  # the least of sum / sqrt(sum of squares) over the losses beyond M
-
-
-def truncated_mean(values: np.ndarray) -> Truncated:
-    """The worst case over M of the mean of what lies beyond M."""
-    order = np.argsort(-np.abs(values), kind="stable")
-    size, beyond = np.abs(values)[order], values[order]
-    # M stands between two different sizes: equal ones are cut together.
-    cut = np.append(size[1:] < size[:-1], True) & (size > 0)
-    sums, squares = np.cumsum(beyond)[cut], np.cumsum(beyond**2)[cut]
-    if sums.size == 0 or sums.min() >= 0:
-        return Truncated(0.0, float(size[0]), 0.0)
-    worst = int(np.argmin(sums))
-    return Truncated(
-        sums[worst] / values.size, float(np.append(size[1:], 0.0)[cut][worst]), (sums / np.sqrt(squares)).min()
-    )
 
 
 def skipped_rounds(size: float, num_arms: int, rounds: int) -> float:

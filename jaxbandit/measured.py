@@ -1,7 +1,7 @@
-"""Tables of measured losses: what makes an array one, and what is wrong with one that is not."""
+"""Tables of measured losses: what makes an array one, what is wrong with one that is not, and the sign of its tails."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,29 @@ def as_table(where: str, values: Any, arms: Sequence[str] = (), *, missing: bool
 def arm_names(count: int) -> tuple[str, ...]:
     """Names for columns that have none: ``arm0``, ``arm1``, ..."""
     return tuple(f"arm{n}" for n in range(count))
+
+
+class Truncated(NamedTuple):
+    """How far ``E[l 1{|l| > M}]`` falls below 0 as M >= 0 varies, under the empirical law."""
+
+    least: float  # at most 0, its value at M = max |l|
+    threshold: float  # the M it is taken at
+    z: float  # the least of sum / sqrt(sum of squares) over the losses beyond M
+
+
+def truncated_mean(values: np.ndarray) -> Truncated:
+    """The worst case over M of the mean of what lies beyond M."""
+    order = np.argsort(-np.abs(values), kind="stable")
+    size, beyond = np.abs(values)[order], values[order]
+    # M stands between two different sizes: equal ones are cut together.
+    cut = np.append(size[1:] < size[:-1], True) & (size > 0)
+    sums, squares = np.cumsum(beyond)[cut], np.cumsum(beyond**2)[cut]
+    if sums.size == 0 or sums.min() >= 0:
+        return Truncated(0.0, float(size[0]), 0.0)
+    worst = int(np.argmin(sums))
+    return Truncated(
+        sums[worst] / values.size, float(np.append(size[1:], 0.0)[cut][worst]), (sums / np.sqrt(squares)).min()
+    )
 
 
 def _numbers(where: str, array: np.ndarray, arms: Sequence[str]) -> np.ndarray:

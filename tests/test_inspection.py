@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from jaxbandit.inspection import hill, hill_path, inspect, skipped_rounds, truncated_mean
+from jaxbandit.inspection import hill, hill_path, inspect, skipped_rounds
+from jaxbandit.measured import truncated_mean
 from tests.helpers import assert_count
 
 

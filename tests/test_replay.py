@@ -200,6 +200,17 @@ def test_moments(alpha):
     assert np.isfinite(jb.Replay(np.full((2, 2), 1e300), order="resampled").moment(alpha))
 
 
+def test_assumptions_are_those_of_the_best_column():
+    signed = np.asarray([[-1.0, 5.0], [2.0, 5.0]])
+    assert not jb.Replay(signed).truncated_nonnegative  # in round 1 the loss is -1
+    assert jb.Replay(signed, order="resampled").truncated_nonnegative  # the larger loss is 2
+    assert not jb.Replay([[1.0, 5.0], [-2.0, 5.0]], order="resampled").truncated_nonnegative
+    assert jb.Replay(np.abs(TABLE)).truncated_nonnegative
+    assert not jb.Replay(np.abs(TABLE), rewards=True, order="resampled").truncated_nonnegative
+    assert jb.Replay([[1.0, 2.0, 2.0]]).unique_best
+    assert not jb.Replay([[1.0, 2.0, 2.0]], rewards=True).unique_best
+
+
 # Bad input
 
 

@@ -13,8 +13,8 @@ PACKAGE = ROOT / "jaxbandit"
 
 # A module imports only from the rows above its own (design: layers).
 LAYERS = [
-    ["types", "version", "xla", "assumptions", "measured", "aslib", "inspection"],
-    ["random", "unrolled", "fusion"],
+    ["types", "version", "xla", "assumptions", "measured", "aslib"],
+    ["random", "unrolled", "fusion", "inspection"],
     ["arms", "lanes"],
     ["simplex", "rows"],
     ["policies", "environments", "game"],

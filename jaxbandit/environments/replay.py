@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxbandit import random
 from jaxbandit.arms import pick
+from jaxbandit.measured import truncated_mean
 from jaxbandit.types import Array, field, pytree
 
 
@@ -44,7 +45,10 @@ class Replay:
     """
 
     label: ClassVar[str] = "replay"
+    moments: ClassVar[str] = "all"
+    nonnegative: ClassVar[str] = "as measured"
     moment_order: ClassVar[float] = 2.0
+    moment_limit: ClassVar[float] = math.inf
     tail_index: ClassVar[float] = math.inf
 
     losses: Any = field(table=True, hint="files are read by jb.read_table(path).replay()")
@@ -104,6 +108,18 @@ class Replay:
         if self.order == "resampled" and largest > 0:  # relative to the largest, so that no power overflows
             largest *= float(np.max(np.mean((size / largest) ** alpha, axis=-2)) ** (1 / alpha))
         return float(np.max(self.scale)) * largest
+
+    @property
+    def truncated_nonnegative(self) -> bool:
+        """Whether E[l 1(|l| > M)] >= 0 for the best column and every M; in stored order, in every round."""
+        column = self._sign * np.asarray(self.losses, np.float64)[:, np.argmin(self._sign * np.asarray(self.arm_means))]
+        return bool(column.min() >= 0 if self.order == "stored" else truncated_mean(column).least >= 0)
+
+    @property
+    def unique_best(self) -> bool:
+        """Whether one column is better than all others, over the whole table."""
+        means = self._sign * np.asarray(self.arm_means)
+        return bool((means == means.min()).sum() == 1)
 
     @property
     def _sign(self) -> float:
