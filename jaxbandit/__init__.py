@@ -11,6 +11,7 @@ from jaxbandit.game import start as start
 from jaxbandit.game import step as step
 from jaxbandit.grid import grid as grid
 from jaxbandit.policies import POLICIES as POLICIES
+from jaxbandit.readers import read_table as read_table
 from jaxbandit.results import compare as compare
 from jaxbandit.results import product as product
 from jaxbandit.results import summary as summary

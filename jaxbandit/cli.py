@@ -1,4 +1,4 @@
-"""The command line: ``jaxbandit run``, ``list``, ``doctor``."""
+"""The command line: ``jaxbandit run``, ``list``, ``inspect``, ``doctor``."""
 
 import dataclasses
 import pathlib
@@ -19,6 +19,7 @@ import jaxbandit as jb
 from jaxbandit import study as studies
 from jaxbandit import xla
 from jaxbandit.grid import text
+from jaxbandit.inspection import Inspection
 from jaxbandit.types import public_fields
 from jaxbandit.version import __version__
 
@@ -97,6 +98,27 @@ def list_() -> None:
 
 
 @app.command()
+def inspect(
+    table: Annotated[pathlib.Path, typer.Argument(help="A .npy, .npz, .csv or .parquet file, or an ASlib folder.")],
+    out: Annotated[pathlib.Path | None, typer.Option(help="The picture; default results/inspect-NAME.png.")] = None,
+    key: Annotated[str | None, typer.Option(help="The array of an .npz file.")] = None,
+    rewards: Annotated[bool, typer.Option("--rewards", help="Larger is better: look at the negated entries.")] = False,
+) -> None:
+    """Looks at a measured table: tails, gap, scale, assumptions; leaves a picture."""
+    from jaxbandit import inspection
+    from jaxbandit.plots import tails
+
+    read = jb.read_table(table, key=key, missing=True)
+    losses = -read.losses if rewards or read.rewards else read.losses
+    found = inspection.inspect(losses, read.arms)
+    path = out or pathlib.Path("results") / f"inspect-{read.name.replace(':', '-')}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for part in inspection_tables(read.name, found):
+        console.print(part)
+    console.print(f"figure  {tails(losses, found, path, read.name)}")
+
+
+@app.command()
 def doctor() -> None:
     """Shows devices, XLA options, dtype, compile cache and versions."""
     table = Table(show_header=False, box=None)
@@ -134,6 +156,38 @@ def regret_table(ds: xr.Dataset) -> Table:
             cells.append(f"{float(at.regret_mean):,.1f} ± {float(at.regret_stderr):,.1f} ({median:,.1f})")
         table.add_row(Text(str(policy)), *cells)
     return table
+
+
+def inspection_tables(name: str, found: Inspection) -> list[Table]:
+    """The facts, the arms, the tail by threshold and the assumptions of an inspected table."""
+    rounds, num_arms = found.rounds, len(found.arms)
+    facts = Table(show_header=False, box=None)
+    sizes = " / ".join(f"{size:.4g}" for size in found.quantiles)
+    skipped = " / ".join(f"{count:,.0f}" for count in found.skipped)
+    for fact, value in {
+        "table": f"{name}, {rounds:,} rounds x {num_arms} arms",
+        "missing entries": f"{found.missing:,}" + (" (a replay needs every entry)" if found.missing else ""),
+        "gap": f"{found.gap:.4g} between {found.arms[found.best]!r} and the next" if num_arms > 1 else "one arm",
+        "50 / 90 / 99 % of |loss|": sizes,
+        "rounds uniINF skips": f"about {skipped} of {rounds:,} if losses were of those sizes",
+        "scale": f"{found.scale:.4g} makes the 99 % quantile 1" if found.quantiles[-1] else "any: it is all but 0",
+    }.items():
+        facts.add_row(f"[bold]{fact}[/bold]", Text(value))
+    fractions = [f"top {100 * fraction:g} %" for fraction in found.tail_fractions]
+    arms = Table("arm", "mean", *fractions, "stable", title="tail index by Hill's estimate", title_justify="left")
+    for n in np.argsort(found.means, kind="stable"):
+        index = [_number(value) for value in found.tail_index[:, n]]
+        arms.add_row(Text(found.arms[n]), f"{found.means[n]:.5g}", *index, "yes" if found.stable[n] else "no")
+    arms.add_section()
+    arms.add_row("median", f"{np.median(found.means):.5g}", *map(_number, found.typical_index), "")
+    assumptions = Table("assumption", "holds", "why", title="assumptions", title_justify="left")
+    for row in found.assumptions():
+        assumptions.add_row(*map(Text, row))
+    return [facts, arms, assumptions]
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f}"
 
 
 def _report_failures(ds: xr.Dataset) -> None:

@@ -131,6 +131,14 @@ def deep_uniform(key: Key, shape: tuple[int, ...] = ()) -> Array:
     return _deep(*words(key, 3 * math.prod(shape)).reshape(3, *shape))
 
 
+def below(key: Key, count: int) -> Array:
+    """A whole number from 0 to ``count - 1``, int32, from 64 bits: each is as likely to 2^-64."""
+    w0, w1 = words(key, 2)
+    low = w0 * jnp.uint32(count)
+    carry = low + _high_product(w1, count) < low
+    return (_high_product(w0, count) + carry.astype(jnp.uint32)).astype(jnp.int32)
+
+
 def signed_uniform(key: Key) -> tuple[Array, Array]:
     """A fair sign and a deep uniform independent of it: both tails of a symmetric law."""
     w0, w1, w2, w3 = _deep_words(key, more=1)
@@ -178,6 +186,15 @@ def _fraction(word: Array) -> Array:
     if _dtype() == jnp.float64:
         return word.astype(jnp.float64) * 2.0**-32
     return (word >> jnp.uint32(8)).astype(jnp.float32) * 2.0**-24
+
+
+def _high_product(word: Array, count: int) -> Array:
+    """The upper 32 bits of a product of 64, in halves of 16: without x64 there are no longer integers."""
+    high, low = word >> jnp.uint32(16), word & jnp.uint32(0xFFFF)
+    count_high, count_low = map(jnp.uint32, divmod(count, 1 << 16))
+    first = high * count_low + ((low * count_low) >> jnp.uint32(16))
+    second = low * count_high + (first & jnp.uint32(0xFFFF))
+    return high * count_high + (first >> jnp.uint32(16)) + (second >> jnp.uint32(16))
 
 
 def _deep(w0: Array, w1: Array, w2: Array) -> Array:

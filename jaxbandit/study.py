@@ -8,12 +8,16 @@ from typing import Any, Literal
 
 import pydantic
 
+from jaxbandit import readers
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, grid, suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.types import public_fields
 
 QUICK_ROUNDS, QUICK_SEEDS = 2_000, 64
+
+# Entries made from files: a function of their values and the study's directory that returns the class's fields.
+PREPARE = {"replay": readers.replay_fields}
 
 
 class Study(pydantic.BaseModel):
@@ -45,6 +49,8 @@ class Study(pydantic.BaseModel):
     keep: Literal["seeds", "summary"] = "seeds"
     measures: list[str] = []
 
+    _directory: pathlib.Path = pydantic.PrivateAttr(default=pathlib.Path())
+
     def quick(self) -> "Study":
         """The same study cut down to a few seconds."""
         horizon = min(self.horizon, QUICK_ROUNDS)
@@ -55,11 +61,13 @@ class Study(pydantic.BaseModel):
 
     def policy_grids(self) -> list[Grid]:
         """A grid per entry of ``policies``."""
-        return [build(entry, POLICIES, "policies", {"horizon": self.horizon}) for entry in self.policies]
+        return [
+            build(entry, POLICIES, "policies", {"horizon": self.horizon}, self._directory) for entry in self.policies
+        ]
 
     def environment_grids(self) -> list[Grid]:
         """A grid per entry of ``environments``."""
-        return [build(entry, ENVIRONMENTS, "environments", {}) for entry in self.environments]
+        return [build(entry, ENVIRONMENTS, "environments", {}, self._directory) for entry in self.environments]
 
 
 def read(path: str | pathlib.Path) -> Study:
@@ -73,11 +81,11 @@ def read(path: str | pathlib.Path) -> Study:
         ) from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from None
-    return parse(content, str(path))
+    return parse(content, str(path), path.parent)
 
 
-def parse(content: dict[str, Any], where: str = "study") -> Study:
-    """A table as a checked ``Study``; every policy and world is built once."""
+def parse(content: dict[str, Any], where: str = "study", directory: pathlib.Path | None = None) -> Study:
+    """A table as a checked ``Study``; every policy and world is built once, paths are relative to ``directory``."""
     for key in content:
         if key not in Study.model_fields:
             raise ValueError(f"{where}: unknown key {key!r}; {suggest(key, list(Study.model_fields))}")
@@ -86,6 +94,7 @@ def parse(content: dict[str, Any], where: str = "study") -> Study:
     except pydantic.ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise ValueError(f"{where}: {problems}") from None
+    study._directory = directory or pathlib.Path()
     for name in ("policies", "environments"):
         if not getattr(study, name):
             raise ValueError(f"{where}: [[{name}]] is empty; name at least one")
@@ -97,7 +106,9 @@ def parse(content: dict[str, Any], where: str = "study") -> Study:
     return study
 
 
-def build(entry: dict[str, Any], registry: dict[str, type], section: str, defaults: dict[str, Any]) -> Grid:
+def build(
+    entry: dict[str, Any], registry: dict[str, type], section: str, defaults: dict[str, Any], directory: pathlib.Path
+) -> Grid:
     """The grid of one entry; ``defaults`` fill fields the class has and the entry leaves out."""
     entry = dict(entry)
     name = entry.pop("name", None)
@@ -105,11 +116,13 @@ def build(entry: dict[str, Any], registry: dict[str, type], section: str, defaul
         raise ValueError(f"an entry of [[{section}]] has no name; {suggest('', list(registry))}")
     cls = find_class(name, registry, section)
     fields = public_fields(cls)
+    if name in PREPARE:
+        entry = PREPARE[name](entry, directory)
     values = {key: value for key, value in defaults.items() if key in fields} | entry
     for key in values:
         if key not in fields:
             raise ValueError(f"{name} has no field {key!r}; {suggest(key, list(fields))}")
-    values = {key: _nested(value, registry, section) for key, value in values.items()}
+    values = {key: _nested(value, registry, section, directory) for key, value in values.items()}
     missing = [key for key, spec in fields.items() if spec.default is dataclasses.MISSING and key not in values]
     if missing:
         raise ValueError(f"{name} needs {', '.join(missing)}; add it to its [[{section}]] entry")
@@ -129,11 +142,11 @@ def find_class(name: str, registry: dict[str, type], section: str) -> type:
         raise ValueError(f"cannot load {name!r} in [[{section}]]: {error}; check the module path") from None
 
 
-def _nested(value: Any, registry: dict[str, type], section: str) -> Any:
+def _nested(value: Any, registry: dict[str, type], section: str, directory: pathlib.Path) -> Any:
     """A table with a name stands for a world inside a world; a list of such tables is swept."""
     if isinstance(value, dict):
-        points = build(value, registry, section, {}).points
+        points = build(value, registry, section, {}, directory).points
         return points[0] if len(points) == 1 else list(points)
     if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
-        return [point for entry in value for point in build(entry, registry, section, {}).points]
+        return [point for entry in value for point in build(entry, registry, section, {}, directory).points]
     return value

@@ -229,8 +229,15 @@ def _accept_aliases(cls: type, names: dict[str, str]) -> None:
 
 
 def _repr(obj: Any) -> str:
-    fields = ", ".join(f"{name}={_short(value)}" for name, value in field_values(obj).items())
+    fields = ", ".join(f"{name}={_shown(value)}" for name, value in field_values(obj).items())
     return f"{type(obj).__name__}({fields})"
+
+
+def _shown(value: Any) -> str:
+    """A value in a line of text; a table by its shape and fingerprint, as in labels."""
+    if isinstance(value, np.ndarray) and value.ndim > 1:
+        return f"{'x'.join(map(str, value.shape))} {fingerprint(value)[:8]}"
+    return _short(value)
 
 
 def _as_array(where: str, value: Any) -> np.ndarray:

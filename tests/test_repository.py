@@ -13,12 +13,12 @@ PACKAGE = ROOT / "jaxbandit"
 
 # A module imports only from the rows above its own (design: layers).
 LAYERS = [
-    ["types", "version", "xla", "assumptions"],
-    ["random", "unrolled", "fusion"],
+    ["types", "version", "xla", "assumptions", "measured", "aslib"],
+    ["random", "unrolled", "fusion", "inspection"],
     ["arms", "lanes"],
     ["simplex", "robust", "rows"],
     ["policies", "environments", "game"],
-    ["engine", "grid"],
+    ["engine", "grid", "readers"],
     ["totals", "study"],
     ["runner"],
     ["progress", "results"],

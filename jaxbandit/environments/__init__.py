@@ -14,6 +14,7 @@ from jaxbandit.environments.laws import (
     StudentT,
     Weibull,
 )
+from jaxbandit.environments.replay import Replay
 from jaxbandit.environments.schedules import Corrupted, Drifting, MinimaxHard, Scheduled, Swap, Switching
 
 ENVIRONMENTS: dict[str, type] = {
@@ -26,6 +27,7 @@ ENVIRONMENTS: dict[str, type] = {
     "lomax": Lomax,
     "outlier_mixture": OutlierMixture,
     "pareto": Pareto,
+    "replay": Replay,
     "stable": Stable,
     "student_t": StudentT,
     "weibull": Weibull,

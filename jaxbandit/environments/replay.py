@@ -1,0 +1,126 @@
+"""Measured losses, replayed: a table with a row per round and a column per arm."""
+
+import math
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit import random
+from jaxbandit.arms import pick
+from jaxbandit.measured import truncated_mean
+from jaxbandit.types import Array, field, pytree
+
+
+@pytree
+class Replay:
+    r"""A table of measured losses, in stored order or row by row at random.
+
+    In stored order round t is row t: an oblivious adversary, whose regret is exact against the best fixed column. The
+    run may not be longer than the table. Resampled, every round is a row drawn uniformly, the same for all policies on
+    one seed: a stochastic world whose means are the columns', exactly.
+
+    uniINF, OptHTINF and AdaTINF are not scale-free: of losses in milliseconds nearly all are skipped. ``jaxbandit
+    inspect`` tells the scale at which 99 % of the losses are at most 1.
+
+    Attributes:
+      losses: The table [T, K]; signed losses are fine. ``jb.read_table(path).replay(...)`` takes it from a file.
+      order: ``"stored"`` or ``"resampled"``.
+      scale: Multiplies the losses.
+      rewards: The table holds rewards: the losses are their negatives.
+      name: What results call the table.
+      arm_means: The mean of each column; follows from the table.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> world = jb.Replay(losses=[[0.0, 3.0], [2.0, 1.0]], scale=0.5)
+      >>> world.means(1).tolist(), world.means(2).tolist()
+      ([0.0, 1.5], [1.0, 0.5])
+      >>> jb.Replay(losses=[[0.0, 3.0], [2.0, 1.0]], order="resampled").means(1).tolist()
+      [1.0, 2.0]
+
+    Notes:
+      A finite table has every moment, whatever the law it was measured from: the declared order is 2. ``moment``
+      holds for every round and arm, so in stored order, where nothing is random, it is the largest entry.
+    """
+
+    label: ClassVar[str] = "replay"
+    moments: ClassVar[str] = "all"
+    nonnegative: ClassVar[str] = "as measured"
+    moment_order: ClassVar[float] = 2.0
+    moment_limit: ClassVar[float] = math.inf
+    tail_index: ClassVar[float] = math.inf
+
+    losses: Any = field(table=True, hint="files are read by jb.read_table(path).replay()")
+    order: str = field(default="stored", choices=("stored", "resampled"))
+    scale: float = field(default=1.0, gt=0, hint="rewards=True turns the sign; `jaxbandit inspect` suggests a scale")
+    rewards: bool = field(default=False, choices=(False, True))
+    name: str = field(default="", static=True)
+    arm_means: Array = field(derived=True, default=None)
+
+    def __post_init__(self):
+        if not isinstance(self.name, str):
+            raise ValueError(f"Replay.name must be text, got {self.name!r}; it names the table in results")
+        object.__setattr__(self, "arm_means", np.mean(self.losses, axis=-2, dtype=np.float64))
+
+    @property
+    def num_arms(self) -> int:
+        """K."""
+        return self.losses.shape[-1]
+
+    @property
+    def num_rows(self) -> int:
+        """T."""
+        return self.losses.shape[-2]
+
+    def at_horizon(self, horizon: int) -> "Replay":
+        """The same world, if the table is long enough."""
+        if self.order == "stored" and horizon > self.num_rows:
+            table = f"table {self.name!r}" if self.name else "table"
+            raise ValueError(
+                f"horizon {horizon} is beyond the end of Replay's {table}, which has {self.num_rows} rows; "
+                'play at most that many rounds, or draw rows at random with order="resampled"'
+            )
+        return self
+
+    def means(self, t: Array) -> Array:
+        """The losses of round ``t``, or those of the mean row: [K]."""
+        if self.order == "stored":
+            # Past the end there is nothing: NaN marks the game as failed, where JAX would repeat the last row.
+            values = jnp.asarray(self.losses).at[jnp.asarray(t) - 1].get(mode="fill", fill_value=jnp.nan)
+        else:
+            values = jnp.asarray(self.arm_means)
+        return self._sign * self.scale * values
+
+    def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
+        """An entry of the table: of row ``t``, or of a row that depends on the round's bits alone."""
+        if self.order == "stored":
+            return pick(self.means(t), arm)
+        row = random.below(key, self.num_rows)
+        return self._sign * self.scale * jnp.asarray(self.losses)[row, arm]
+
+    def moment(self, alpha: float) -> float:
+        """The sigma with E|l|^alpha <= sigma^alpha for every round and arm."""
+        if not alpha > 0:
+            raise ValueError(f"moment(alpha) needs alpha > 0, got {alpha}")
+        size = np.abs(np.asarray(self.losses, np.float64))
+        largest = float(size.max())
+        if self.order == "resampled" and largest > 0:  # relative to the largest, so that no power overflows
+            largest *= float(np.max(np.mean((size / largest) ** alpha, axis=-2)) ** (1 / alpha))
+        return float(np.max(self.scale)) * largest
+
+    @property
+    def truncated_nonnegative(self) -> bool:
+        """Whether E[l 1(|l| > M)] >= 0 for the best column and every M; in stored order, in every round."""
+        column = self._sign * np.asarray(self.losses, np.float64)[:, np.argmin(self._sign * np.asarray(self.arm_means))]
+        return bool(column.min() >= 0 if self.order == "stored" else truncated_mean(column).least >= 0)
+
+    @property
+    def unique_best(self) -> bool:
+        """Whether one column is better than all others, over the whole table."""
+        means = self._sign * np.asarray(self.arm_means)
+        return bool((means == means.min()).sum() == 1)
+
+    @property
+    def _sign(self) -> float:
+        return -1.0 if self.rewards else 1.0

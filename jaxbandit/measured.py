@@ -1,0 +1,99 @@
+"""Tables of measured losses: what makes an array one, what is wrong with one that is not, and the sign of its tails."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+def as_table(where: str, values: Any, arms: Sequence[str] = (), *, missing: bool = False) -> np.ndarray:
+    """``values`` as a float64 table [T, K], one row per round and one column per arm.
+
+    Args:
+      where: What the error messages begin with.
+      values: Anything NumPy makes a table of.
+      arms: Names of the columns, for messages.
+      missing: Take NaN and infinite entries, as NaN; otherwise they are errors.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{where} has rows of different lengths; give every round one loss per arm") from None
+    if array.ndim != 2:
+        raise ValueError(f"{where} must be a table [rounds, arms], got shape {array.shape}; give every arm a column")
+    if 0 in array.shape:
+        raise ValueError(f"{where} is empty, of shape {array.shape}; give at least one round and one arm")
+    table = _numbers(where, array, arms)
+    finite = np.isfinite(table)
+    if finite.all():
+        return table
+    if missing:
+        return np.where(finite, table, np.nan)
+    place = tuple(np.argwhere(~finite)[0])
+    count = table.size - int(finite.sum())
+    others = f" and at {count - 1} more places" if count > 1 else ""
+    raise ValueError(
+        f"{where} holds {table[place]} in {_place(place, array.shape, arms)}{others}; "
+        "replays need every loss: fill in, or drop such rounds or arms"
+    )
+
+
+def arm_names(count: int) -> tuple[str, ...]:
+    """Names for columns that have none: ``arm0``, ``arm1``, ..."""
+    return tuple(f"arm{n}" for n in range(count))
+
+
+class Truncated(NamedTuple):
+    """How far ``E[l 1{|l| > M}]`` falls below 0 as M >= 0 varies, under the empirical law."""
+
+    least: float  # at most 0, its value at M = max |l|
+    threshold: float  # the M it is taken at
+    z: float  # the least of sum / sqrt(sum of squares) over the losses beyond M
+
+
+def truncated_mean(values: np.ndarray) -> Truncated:
+    """The worst case over M of the mean of what lies beyond M."""
+    order = np.argsort(-np.abs(values), kind="stable")
+    size, beyond = np.abs(values)[order], values[order]
+    # M stands between two different sizes: equal ones are cut together.
+    cut = np.append(size[1:] < size[:-1], True) & (size > 0)
+    sums, squares = np.cumsum(beyond)[cut], np.cumsum(beyond**2)[cut]
+    if sums.size == 0 or sums.min() >= 0:
+        return Truncated(0.0, float(size[0]), 0.0)
+    worst = int(np.argmin(sums))
+    return Truncated(
+        sums[worst] / values.size, float(np.append(size[1:], 0.0)[cut][worst]), (sums / np.sqrt(squares)).min()
+    )
+
+
+def _numbers(where: str, array: np.ndarray, arms: Sequence[str]) -> np.ndarray:
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64)
+    if array.dtype.kind not in "USO":
+        raise ValueError(f"{where} holds entries of type {array.dtype}; give real numbers")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        pass  # some entry is text or missing: look at each
+    table = np.empty(array.shape)
+    for place, entry in np.ndenumerate(array):
+        table[place] = _number(where, entry, place, array.shape, arms)
+    return table
+
+
+def _number(where: str, entry: Any, place: tuple[int, ...], shape: tuple[int, ...], arms: Sequence[str]) -> float:
+    if entry is None or (isinstance(entry, str) and entry.strip().lower() in ("", "?", "na", "null")):
+        return np.nan
+    try:
+        return float(entry)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{where} holds {str(entry)[:40]!r} in {_place(place, shape, arms)}; a loss is a number"
+        ) from None
+
+
+def _place(place: tuple[int, ...], shape: tuple[int, ...], arms: Sequence[str]) -> str:
+    """Rows count from 1, as rounds do."""
+    row, column = place
+    name = f" ({arms[column]!r})" if arms else ""
+    return f"row {row + 1} of {shape[0]}, column {column + 1} of {shape[1]}{name}"
