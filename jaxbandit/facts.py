@@ -96,10 +96,10 @@ class Certified:
       >>> import jaxbandit as jb
       >>> from jaxbandit.facts import Certified
       >>> policy = Certified(jb.UniINF(horizon=500))
-      >>> state = policy.init(num_arms=3)
-      >>> after = policy.update(state, 1, policy.probabilities(state, 1, None), arm=0, loss=0.5)
-      >>> int(after.violations.sum())
-      0
+      >>> world = jb.Bernoulli(means=[0.2, 0.5, 0.5])
+      >>> ds = jb.simulate(policy, world, horizon=500, num_seeds=8, dtype="float64")
+      >>> ds.regret.dims
+      ('seed', 'round')
 
     References:
       Chen, Huang, Dai, Huang. "uniINF: Best-of-Both-Worlds Algorithm for Parameter-Free
@@ -113,6 +113,8 @@ class Certified:
 
     def init(self, num_arms: int) -> CertifiedState:
         """No round played, nothing violated."""
+        if jnp.result_type(float) != jnp.float64:
+            raise ValueError('Certified plays in float64, got float32; pass simulate(..., dtype="float64")')
         inner = self.policy.init(num_arms)
         zeros, sums, facts = jnp.zeros(num_arms), jnp.zeros(len(SUMS)), jnp.zeros(len(FACTS))
         none = jnp.zeros(len(FACTS), jnp.int32)

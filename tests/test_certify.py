@@ -268,6 +268,11 @@ def test_bad_input(options, message):
         certify(options.pop("worlds", {"Pareto": WORLD}), **options)
 
 
+def test_float32_is_refused():
+    with pytest.raises(ValueError, match='float64, got float32; pass simulate'):
+        Certified(jb.UniINF(horizon=10.0)).init(2)
+
+
 @pytest.mark.slow
 def test_default_worlds_are_certified_and_controls_fail():
     ds = certify(default_worlds(), horizon=1_000, num_seeds=256)

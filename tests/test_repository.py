@@ -23,6 +23,7 @@ LAYERS = [
     ["runner"],
     ["progress", "results", "certify"],
     ["statistics"],
+    ["growth", "ranking"],
     ["simulate", "plots"],
     ["cli", "__init__"],
     ["__main__"],
