@@ -83,6 +83,35 @@ def run(
 
 
 @app.command()
+def plot(
+    source: Annotated[pathlib.Path, typer.Argument(help="What `run` left: its directory, or a dataset (.nc).")],
+    out: Annotated[
+        pathlib.Path | None, typer.Option(help="Directory for the figures; default beside the data.")
+    ] = None,
+    formats: Annotated[str, typer.Option("--format", help="File endings, comma-separated.")] = "pdf,png",
+    band: Annotated[str, typer.Option(help="normal or bootstrap.")] = "normal",
+    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Bands that cover whole curves.")] = False,
+) -> None:
+    """Draws publication figures: regret, growth with lower bounds, heat maps of sweeps, decomposition."""
+    from jaxbandit import plots
+
+    path = source / "dataset.nc" if source.is_dir() else source
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist; give the directory that `jaxbandit run` wrote, or a dataset (.nc)")
+    with xr.open_dataset(path, engine="h5netcdf") as ds:
+        made = plots.draw(
+            ds.load(),
+            out or path.parent / "figures",
+            formats=[ending.strip() for ending in formats.split(",")],
+            worlds=plots.worlds_of(ds),
+            method=band,
+            simultaneous=simultaneous,
+        )
+    for figure in made:
+        console.print(f"figure  {figure}")
+
+
+@app.command()
 def certify(
     quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in a minute.")] = False,
     world: Annotated[

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "jaxbandit"
 
 # A module imports only from the rows above its own (design: layers).
 LAYERS = [
-    ["types", "version", "xla", "assumptions"],
+    ["types", "version", "xla", "assumptions", "style"],
     ["random", "unrolled", "fusion"],
     ["arms", "lanes"],
     ["simplex", "rows", "bounds"],
