@@ -4,6 +4,8 @@
 in expectation are tested over the seeds, and the outcome is put into words.
 """
 
+import dataclasses
+import functools
 import math
 import pathlib
 import tomllib
@@ -22,6 +24,7 @@ from jaxbandit.environments import ENVIRONMENTS, Bernoulli, Pareto, StudentT, Sw
 from jaxbandit.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.game import Environment, as_arrays
 from jaxbandit.policies import UniINF
+from jaxbandit.progress import bar
 from jaxbandit.runner import Engine, Timing
 
 HORIZON, NUM_SEEDS = 10_000, 1_280  # times eight worlds: 1e8 seed-rounds
@@ -107,14 +110,22 @@ def certify(
     for name, value, least in (("horizon", horizon, 2), ("num_seeds", num_seeds, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
-    parts = []
+    if not worlds:
+        raise ValueError("no world to certify; give at least one, or default_worlds()")
     for label, world in worlds.items():
         if not 2 <= world.num_arms <= horizon:
             raise ValueError(
                 f"the facts speak of 2 <= K <= T, got K = {world.num_arms}, T = {horizon} in {label}; "
                 "give at least two arms and a longer horizon"
             )
-        parts.append(_certify_one(world, horizon, num_seeds, seed, engine or _engine(world, num_seeds), fields))
+    config, games, parts = engine or Engine(), horizon * num_seeds, []
+    with bar(config.progress) as progress:
+        for world in worlds.values():
+            before = len(parts) * games
+            report = functools.partial(_report, progress, before, len(worlds) * games)
+            parts.append(
+                _certify_one(world, horizon, num_seeds, seed, _narrowed(config, world, num_seeds), report, fields)
+            )
     ds = xr.concat(parts, dim=xr.Variable("environment", list(worlds)))
     return ds.assign_attrs(
         horizon=horizon,
@@ -143,13 +154,19 @@ def run_controls(horizon: int = QUICK_HORIZON, num_seeds: int = QUICK_SEEDS, see
     return {name: broken(certify({label: world}, **sizes, **fields)) for name, fields in CONTROLS.items()}
 
 
-def _engine(world: Environment, num_seeds: int) -> Engine:
-    """No wider than the seeds: a block is padded, and here a round costs more than its dispatch."""
-    engine = Engine()
-    return Engine(block=min(engine.width(world.num_arms), -(-num_seeds // engine.mesh().size)))
+def _narrowed(config: Engine, world: Environment, num_seeds: int) -> Engine:
+    """No block wider than the seeds: it would be padded, and here a round costs more than its dispatch."""
+    width = min(config.width(world.num_arms), -(-num_seeds // config.mesh().size))
+    return dataclasses.replace(config, block=width)
 
 
-def _certify_one(world: Environment, horizon: int, num_seeds: int, seed: int, config: Engine, fields) -> xr.Dataset:
+def _report(progress: runner.Progress, before: int, total: int, done: int, _: int) -> None:
+    progress(before + done, total)
+
+
+def _certify_one(
+    world: Environment, horizon: int, num_seeds: int, seed: int, config: Engine, report: runner.Progress, fields: dict
+) -> xr.Dataset:
     timing = Timing()
     names = ("violations", "worst", "at", "sums", "last_growth")
     blocks: list[dict[str, np.ndarray]] = []
@@ -163,7 +180,7 @@ def _certify_one(world: Environment, horizon: int, num_seeds: int, seed: int, co
             seed=seed,
             measures=names,
         )
-        runner.run(job, config, lambda _, block: blocks.append(block), lambda *_: None, timing)
+        runner.run(job, config, lambda _, block: blocks.append(block), report, timing)
     found = {name: np.concatenate([block[name] for block in blocks])[:, -1] for name in (*names, "regret")}
     failed = np.concatenate([block["failed"] for block in blocks])
 

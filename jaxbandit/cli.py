@@ -132,7 +132,8 @@ def certify(
     )
     horizon = horizon or (certificates.QUICK_HORIZON if quick else certificates.HORIZON)
     num_seeds = num_seeds or (certificates.QUICK_SEEDS if quick else certificates.NUM_SEEDS)
-    ds = certificates.certify(worlds, horizon=horizon, num_seeds=num_seeds, seed=seed)
+    engine = jb.Engine(progress=True)
+    ds = certificates.certify(worlds, horizon=horizon, num_seeds=num_seeds, seed=seed, engine=engine)
     for table in certificates.tables(ds):
         console.print(table)
     good = certificates.holds(ds)

@@ -1,6 +1,7 @@
 """Certificates: the checks in the compiled game agree with NumPy's, hold for uniINF, and find out broken ones."""
 
 import functools
+import itertools
 import subprocess
 import sys
 from typing import ClassVar
@@ -178,6 +179,10 @@ class Corrupted(jb.UniINF):
 
     added: float = field(default=0.0)
     factor: float = field(default=1.0)
+    believed: float = field(default=1.0)  # the scale it solves with, over S
+
+    def probabilities(self, state, t, key):
+        return jb.UniINF.probabilities(self, state._replace(scale=state.scale * self.believed), t, key)
 
     def update(self, state, t, x, arm, loss):
         after = jb.UniINF.update(self, state, t, x, arm, loss)
@@ -205,6 +210,18 @@ def test_a_corrupted_update_is_found_out(fields, fact):
 
 
 @pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    ("believed", "facts"), [(0.99, {"kkt", "ftrl"}), (1 - 1e-9, {"kkt", "ftrl"}), (1 + 1e-9, {"kkt"})]
+)
+def test_a_wrong_minimiser_is_found_out(believed, facts):
+    """x solved with S off by one part in 1e9: KKT sees it, and on one side the FTRL inequality, which is tight."""
+    script = test_facts.heavy_tailed(0, 1.0, 1.5)
+    policy = Certified(Corrupted(horizon=1_000.0, believed=believed))
+    state = last(play_certified(policy, 3, np.floor(3 * script.uniform).astype(np.int32), script.value))
+    assert facts <= {name for name, count in zip(FACTS, state.violations, strict=True) if count}
+
+
+@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("excess", "caught"), [(0.5, False), (2.0, True)])
 def test_the_tolerance_is_what_is_said(excess, caught):
     """x with its sum off by half and by twice 64 K eps."""
@@ -212,6 +229,14 @@ def test_the_tolerance_is_what_is_said(excess, caught):
     x = jnp.array([0.5, 0.5 + excess * tolerance(2)])
     state = one_update(policy, policy.init(2), x, jnp.array(0.1))
     assert bool(state.violations[list(FACTS).index("simplex")]) == caught
+
+
+def test_progress_counts_seed_rounds():
+    seen = []
+    engine = jb.Engine(block=64, progress=lambda done, total: seen.append((done, total)))
+    certify({"a": WORLD, "b": WORLD}, horizon=400, num_seeds=64, engine=engine)
+    assert seen[-1] == (2 * 400 * 64, 2 * 400 * 64)
+    assert all(one[0] <= other[0] for one, other in itertools.pairwise(seen))
 
 
 def test_expectations(certificate):
@@ -269,7 +294,7 @@ def test_bad_input(options, message):
 
 
 def test_float32_is_refused():
-    with pytest.raises(ValueError, match='float64, got float32; pass simulate'):
+    with pytest.raises(ValueError, match="float64, got float32; pass simulate"):
         Certified(jb.UniINF(horizon=10.0)).init(2)
 
 
