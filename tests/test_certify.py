@@ -299,10 +299,11 @@ def test_float32_is_refused():
 
 
 @pytest.mark.slow
-def test_default_worlds_are_certified_and_controls_fail():
-    ds = certify(default_worlds(), horizon=1_000, num_seeds=256)
+def test_default_worlds_are_certified():
+    worlds = default_worlds((2,)) | {"Student-t": default_worlds((10,))["Student-t 1.5, K = 10"]}
+    ds = certify(worlds, horizon=1_000, num_seeds=128)
     assert holds(ds), broken(ds)
-    assert all(certificates.run_controls().values())
+    assert ds.violations.shape == (5, len(FACTS))
 
 
 @pytest.mark.slow
