@@ -10,13 +10,19 @@ from jaxbandit.game import game_key as game_key
 from jaxbandit.game import start as start
 from jaxbandit.game import step as step
 from jaxbandit.grid import grid as grid
+from jaxbandit.growth import onset as onset
+from jaxbandit.growth import slope as slope
 from jaxbandit.policies import POLICIES as POLICIES
+from jaxbandit.ranking import ranking as ranking
 from jaxbandit.readers import read_table as read_table
 from jaxbandit.results import compare as compare
 from jaxbandit.results import product as product
 from jaxbandit.results import summary as summary
 from jaxbandit.runner import Engine as Engine
 from jaxbandit.simulate import simulate as simulate
+from jaxbandit.statistics import band as band
+from jaxbandit.statistics import exceedance as exceedance
+from jaxbandit.statistics import quantile as quantile
 from jaxbandit.version import __version__ as __version__
 
 globals().update({cls.__name__: cls for cls in (*POLICIES.values(), *ENVIRONMENTS.values())})

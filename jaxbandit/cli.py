@@ -1,4 +1,4 @@
-"""The command line: ``jaxbandit run``, ``list``, ``inspect``, ``doctor``."""
+"""The command line: ``jaxbandit run``, ``plot``, ``certify``, ``list``, ``inspect``, ``doctor``."""
 
 import dataclasses
 import pathlib
@@ -83,6 +83,70 @@ def run(
     console.print(f"dataset {directory / 'dataset.nc'}\nfigure  {figure}")
 
 
+@app.command()
+def plot(
+    source: Annotated[pathlib.Path, typer.Argument(help="What `run` left: its directory, or a dataset (.nc).")],
+    out: Annotated[
+        pathlib.Path | None, typer.Option(help="Directory for the figures; default beside the data.")
+    ] = None,
+    formats: Annotated[str, typer.Option("--format", help="File endings, comma-separated.")] = "pdf,png",
+    band: Annotated[str, typer.Option(help="normal or bootstrap.")] = "normal",
+    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Bands that cover whole curves.")] = False,
+) -> None:
+    """Draws publication figures: regret, growth with lower bounds, heat maps of sweeps, decomposition."""
+    from jaxbandit import plots
+
+    path = source / "dataset.nc" if source.is_dir() else source
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist; give the directory that `jaxbandit run` wrote, or a dataset (.nc)")
+    with xr.open_dataset(path, engine="h5netcdf") as ds:
+        made = plots.draw(
+            ds.load(),
+            out or path.parent / "figures",
+            formats=[ending.strip() for ending in formats.split(",")],
+            worlds=plots.worlds_of(ds),
+            method=band,
+            simultaneous=simultaneous,
+        )
+    for figure in made:
+        console.print(f"figure  {figure}")
+
+
+@app.command()
+def certify(
+    quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in a minute.")] = False,
+    world: Annotated[
+        list[str] | None,
+        typer.Option(help="A study file, or '{name = \"pareto\", means = [0.5, 1.0], tail_index = 1.3}'; repeatable."),
+    ] = None,
+    horizon: Annotated[int | None, typer.Option(help="Rounds of a game.")] = None,
+    num_seeds: Annotated[int | None, typer.Option(help="Games per world.")] = None,
+    seed: Annotated[int, typer.Option(help="Seeds the games.")] = 0,
+    controls: Annotated[bool, typer.Option(help="Also run three broken uniINFs, which must fail.")] = True,
+) -> None:
+    """Plays uniINF in float64 and checks what is proved about it at every round; exit code 1 if a fact fails."""
+    from jaxbandit import certify as certificates
+
+    named = [certificates.read_worlds(text) for text in world or ()]
+    worlds = {label: w for part in named for label, w in part.items()} or certificates.default_worlds(
+        (2,) if quick else (2, 10)
+    )
+    horizon = horizon or (certificates.QUICK_HORIZON if quick else certificates.HORIZON)
+    num_seeds = num_seeds or (certificates.QUICK_SEEDS if quick else certificates.NUM_SEEDS)
+    engine = jb.Engine(progress=True)
+    ds = certificates.certify(worlds, horizon=horizon, num_seeds=num_seeds, seed=seed, engine=engine)
+    for table in certificates.tables(ds):
+        console.print(table)
+    good = certificates.holds(ds)
+    console.print(
+        f"{int(ds.violations.sum())} violations, {int(ds.failed.sum())} failed games, {ds.run_seconds} s of play"
+    )
+    for name, facts in (certificates.run_controls(seed=seed) if controls else {}).items():
+        good = good and bool(facts)
+        console.print(f"control, {name}: " + (f"fails, as it must ({', '.join(facts)})" if facts else "PASSES: blind"))
+    raise typer.Exit(0 if good else 1)
+
+
 @app.command("list")
 def list_() -> None:
     """Names of the policies and worlds that a study may use."""
@@ -106,7 +170,7 @@ def inspect(
 ) -> None:
     """Looks at a measured table: tails, gap, scale, assumptions; leaves a picture."""
     from jaxbandit import inspection
-    from jaxbandit.plots import tails
+    from jaxbandit.tails import tails
 
     read = jb.read_table(table, key=key, missing=True)
     losses = -read.losses if rewards or read.rewards else read.losses

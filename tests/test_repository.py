@@ -13,15 +13,18 @@ PACKAGE = ROOT / "jaxbandit"
 
 # A module imports only from the rows above its own (design: layers).
 LAYERS = [
-    ["types", "version", "xla", "assumptions", "measured", "aslib"],
+    ["types", "version", "xla", "assumptions", "measured", "aslib", "style"],
     ["random", "unrolled", "fusion", "inspection"],
-    ["arms", "lanes"],
-    ["simplex", "robust", "rows"],
+    ["batched"],
+    ["arms", "lanes", "tails"],
+    ["simplex", "robust", "rows", "bounds"],
     ["policies", "environments", "game"],
-    ["engine", "grid", "readers"],
+    ["engine", "grid", "readers", "facts"],
     ["totals", "study"],
     ["runner"],
     ["progress", "results"],
+    ["statistics", "certify"],
+    ["growth", "ranking"],
     ["simulate", "plots"],
     ["cli", "__init__"],
     ["__main__"],

@@ -1,0 +1,202 @@
+"""Figures: what they show is what the dataset says, in every form a dataset comes in."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+import jaxbandit as jb
+from jaxbandit import cli, plots, style
+
+ROUNDS = np.unique(np.rint(np.geomspace(1, 4096, 24)).astype(int))
+STUDY = """
+horizon = 4096
+num_seeds = 32
+[[policies]]
+name = "uniform"
+[[environments]]
+name = "pareto"
+means = [0.5, 1.0]
+tail_index = 1.6
+[[environments]]
+name = "switching"
+law = {name = "bernoulli", means = [0.2, 0.8]}
+"""
+
+
+def synthetic(shape: dict[str, list], exponent: float = 0.5, measures: bool = True) -> xr.Dataset:
+    """Games whose mean regret is c t^exponent, a different c for every point."""
+    rng = np.random.default_rng(0)
+    size = tuple(len(values) for values in shape.values())
+    level = np.arange(1, np.prod(size) + 1).reshape(*size, 1, 1)
+    regret = level * rng.gamma(4.0, 0.25, size=(*size, 32, 1)) * ROUNDS**exponent
+    dims = (*shape, "seed", "round")
+    parts = {"div": 0.5, "shift": 1.0, "skip_error": 2.0} if measures else {}
+    data = {"regret": (dims, regret)} | {name: (dims, factor * regret) for name, factor in parts.items()}
+    ds = xr.Dataset(data, coords={**shape, "round": ROUNDS}, attrs={"num_seeds": 32, "title": "synthetic"})
+    return ds.assign(failed=(dims[:-1], np.zeros((*size, 32))))
+
+
+LABELS = {"policy": ["uniinf", "uniform"], "environment": ["pareto", "switching"]}
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What was on the figures when they were saved: legends, titles, notes, texts of the panels, lines."""
+    seen = {}
+
+    def look_at(figure, path, also=()):
+        legends = [panel.get_legend() for panel in figure.axes if panel.get_legend()] + figure.legends
+        seen["legend"] = [text.get_text() for legend in legends for text in legend.get_texts()]
+        seen["note"] = [legend.get_title().get_text() for legend in legends] + [figure.get_supxlabel()]
+        seen["titles"] = [panel.get_title() for panel in figure.axes if panel.get_visible()]
+        seen["cells"] = [text.get_text() for panel in figure.axes for text in panel.texts]
+        seen["lines"] = [line for panel in figure.axes for line in panel.get_lines()]
+        seen["panels"] = figure.axes
+        return path
+
+    monkeypatch.setattr(style, "save", look_at)
+    return seen
+
+
+def test_a_figure_is_written_in_every_format(tmp_path):
+    ds = synthetic({"policy": ["uniinf"], "environment": ["pareto"]})
+    path = plots.regret_curves(ds, tmp_path / "regret.png", also=["pdf"])
+    assert path.read_bytes()[:4] == b"\x89PNG"
+    assert path.with_suffix(".pdf").read_bytes()[:4] == b"%PDF"
+
+
+@pytest.mark.usefixtures("shown")
+def test_all_figures_a_dataset_allows_are_made(tmp_path):
+    made = plots.draw(synthetic(LABELS), tmp_path / "figures")
+    assert {path.name for path in made} == {
+        f"{name}.{ending}" for name in ("regret", "growth", "decomposition") for ending in ("pdf", "png")
+    }
+    with pytest.raises(ValueError, match="formats is empty"):
+        plots.draw(synthetic(LABELS), tmp_path, formats=[])
+
+
+def test_regret_curves_show_the_means(shown):
+    ds = synthetic(LABELS)
+    plots.regret_curves(ds, "x.png", method="bootstrap", simultaneous=True)
+    assert shown["titles"] == LABELS["environment"]
+    assert shown["legend"] == LABELS["policy"]
+    assert "bootstrap" in shown["note"][0]
+    assert "simultaneous over rounds, 32 seeds" in shown["note"][0]
+    np.testing.assert_allclose(shown["lines"][1].get_ydata(), ds.regret.isel(policy=1, environment=0).mean("seed"))
+    plots.regret_curves(ds, "x.png")
+    assert shown["note"][0] == "bands: normal, 95%, 32 seeds"
+
+
+def test_growth_shows_exponents_and_the_bounds_that_apply(shown):
+    ds = synthetic(LABELS, exponent=0.7).assign_attrs(study=STUDY)
+    plots.growth_curves(ds, "x.png", worlds=plots.worlds_of(ds))
+    assert shown["legend"][0] == "uniinf: T^0.70 [0.70, 0.70]"
+    assert [text.split(": ")[1] for text in shown["legend"] if "order only" in text] == [
+        "Σ (σ^α/Δ)^(1/(α−1)) log T",
+        "σ K^(1−1/α) T^(1/α)",
+    ]
+    assert "height means nothing" in shown["note"][-1]
+    dotted = [line for line in shown["lines"] if "order only" in line.get_label()]
+    log_t, log_bound = (np.log(values[1:]) for values in dotted[1].get_data())
+    np.testing.assert_allclose(np.diff(log_bound) / np.diff(log_t), 1 / 2)  # Bernoulli losses: alpha = 2
+
+
+def test_growth_without_a_study_has_no_bound(shown):
+    assert plots.worlds_of(synthetic(LABELS)) == {}
+    plots.growth_curves(synthetic(LABELS), "x.png")
+    assert not any("order only" in text for text in shown["legend"])
+
+
+def test_a_negative_regret_has_no_exponent(shown):
+    ds = synthetic(LABELS)
+    ds["regret"] = ds.regret * xr.DataArray([1, -1], dims="policy")
+    plots.growth_curves(ds, "x.png")
+    assert shown["legend"][1] == "uniform (regret not positive)"
+    plots.regret_curves(ds, "x.png")
+    assert all(panel.get_yscale() == "symlog" for panel in shown["panels"])
+
+
+def test_heat_map_shows_every_cell(shown):
+    ds = synthetic({"initial_scale": [1.0, 4.0, 16.0], "tail_index": [1.2, 1.6]})
+    plots.heat_map(ds, "x.png")
+    panel = shown["panels"][0]
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("initial_scale", "tail_index")
+    expected = ds.regret.mean("seed").isel(round=-1).transpose("tail_index", "initial_scale")
+    np.testing.assert_allclose(panel.images[0].get_array(), expected)
+    assert shown["cells"] == [f"{value:.3g}" for value in expected.values.ravel()]
+    plots.heat_map(ds, "x.png", x="tail_index")
+    assert shown["panels"][0].get_xlabel() == "tail_index"
+
+
+def test_a_third_axis_gives_panels(shown):
+    axes = {"a": [1.0, 2.0, 3.0, 4.0], "b": [1.0, 2.0, 3.0], "c": [5.0, 6.0]}
+    plots.heat_map(synthetic(axes), "x.png")
+    assert shown["titles"][:2] == ["c = 5.0", "c = 6.0"]
+    with pytest.raises(ValueError, match="takes two swept axes and a third for panels"):
+        plots.heat_map(synthetic(axes | {"d": [1.0, 2.0]}), "x.png")
+    with pytest.raises(ValueError, match="takes two swept axes"):
+        plots.heat_map(synthetic({"a": [1.0, 2.0]}), "x.png")
+    with pytest.raises(ValueError, match="no swept axis 'q' to draw; there are a, b, c"):
+        plots.heat_map(synthetic(axes), "x.png", x="q")
+
+
+def test_decomposition_stacks_the_terms(shown):
+    ds = synthetic(LABELS)
+    plots.decomposition(ds, "x.png")
+    assert shown["legend"] == ["Div", "Shift", "|SkipErr|", "pseudo-regret"]
+    assert shown["titles"][0] == "uniinf in pareto"
+    top = max(path.vertices[:, 1].max() for path in shown["panels"][0].collections[-1].get_paths())
+    assert top == pytest.approx(3.5 * float(ds.regret.isel(policy=0, environment=0).mean("seed")[-1]))
+    with pytest.raises(ValueError, match=r"no div, shift, skip_error in the dataset; run with measures = \['div'"):
+        plots.decomposition(synthetic(LABELS, measures=False), "x.png")
+
+
+@pytest.mark.parametrize("keep", ["seeds", "summary"])
+@pytest.mark.usefixtures("shown")
+def test_datasets_as_simulate_makes_them(keep, tmp_path):
+    """A sweep of one class a side: every point is a curve, and there is a heat map."""
+    policies = jb.grid(jb.UniINF, horizon=50, initial_scale=[1.0, 4.0])
+    worlds = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6])
+    ds = jb.simulate(policies, worlds, horizon=50, num_seeds=16, record=8, keep=keep)
+    made = plots.draw(ds, tmp_path, formats=["png"])
+    assert {path.name for path in made} == {"regret.png", "growth.png", "heat.png"}
+    assert plots.labelled(ds).policy.values[1] == "initial_scale=1, tail_index=1.6"
+    several = plots.labelled(jb.simulate(jb.Uniform(), worlds.points[0], horizon=50, num_seeds=16, record=8, keep=keep))
+    assert several.policy.values.tolist() == ["Uniform"]
+    assert several.environment.values.tolist() == ["Pareto"]
+
+
+@pytest.mark.usefixtures("shown")
+def test_sweeps_of_a_labelled_dataset_have_heat_maps(tmp_path):
+    labels = [f"uniinf[initial_scale={n}]" for n in (1, 4)]
+    worlds = ["pareto[tail_index=1.2]", "pareto[tail_index=1.6]", "switching"]
+    ds = synthetic({"policy": labels, "environment": worlds}, measures=False)
+    coords = {"initial_scale": ("policy", [1.0, 4.0]), "tail_index": ("environment", [1.2, 1.6, np.nan])}
+    made = plots.draw(ds.assign_coords(coords), tmp_path, formats=["png"])
+    assert {path.name for path in made} == {"regret.png", "growth.png", "heat-uniinf-pareto.png"}
+
+
+def test_curves_are_told_apart():
+    """As many looks as colours times lines, and every colour stands out from white."""
+    looks = {tuple(style.look(n).values()) for n in range(len(style.COLOURS) * len(style.LINES))}
+    assert len(looks) == len(style.COLOURS) * len(style.LINES)
+    for colour in style.COLOURS:
+        channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+        assert 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05) > 2
+
+
+@pytest.mark.usefixtures("shown")
+def test_command(tmp_path):
+    (tmp_path / "run").mkdir()
+    synthetic(LABELS).assign_attrs(study=STUDY).to_netcdf(tmp_path / "run" / "dataset.nc", engine="h5netcdf")
+    done = CliRunner().invoke(cli.app, ["plot", str(tmp_path / "run"), "--format", "pdf", "--band", "bootstrap"])
+    assert done.exit_code == 0, done.output
+    assert [line.split("/")[-1] for line in done.output.split()[1::2]] == [
+        "regret.pdf",
+        "growth.pdf",
+        "decomposition.pdf",
+    ]
+    done = CliRunner().invoke(cli.app, ["plot", str(tmp_path / "nowhere")])
+    assert "does not exist; give the directory that `jaxbandit run` wrote" in str(done.exception)
