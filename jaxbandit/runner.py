@@ -115,7 +115,7 @@ Sink = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 
 def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing) -> None:
     """Plays a job block by block; ``sink`` gets each block when it is done."""
-    mesh, width = config.mesh(), config.width(job.num_arms, _state_size(job.policies[0], job.num_arms))
+    mesh, width = config.mesh(), config.width(job.num_arms, state_size(job.policies[0], job.num_arms))
     policies, environments = _stacked(job.policies, mesh), _stacked(job.environments, mesh)
     state_fields = _state_fields(job.policies[0], job.num_arms)
     program = engine.Program(
@@ -182,7 +182,7 @@ def _state_fields(policy: Policy, num_arms: int) -> tuple[str, ...]:
     return getattr(jax.eval_shape(lambda: policy.init(num_arms)), "_fields", ())
 
 
-def _state_size(policy: Policy, num_arms: int) -> int:
+def state_size(policy: Policy, num_arms: int) -> int:
     """Numbers in the state of one game."""
     return sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(lambda: policy.init(num_arms))))
 

@@ -219,6 +219,8 @@ FUNCTIONS = {
     "rule: slice": (lambda x: (x[1:], x[:-1], x[::2]), "real[K]"),
     "rule: slice of a table": (lambda x: x[1:, ::2], "real[3,5]"),
     "rule: squeeze": (lambda x: (x[0], x[-1], x[:, None].squeeze(1)), "real[K]"),
+    "rule: pad": (lambda x, c: (jnp.pad(x, (1, 2)), lax.pad(x, c, [(0, 3, 0)])), "real[K]", "real"),
+    "pad between and away": (lambda x: lax.pad(x, jnp.float32(0), [(-1, 1, 1)]), "real[K]"),
     "rule: stack": (lambda x, y: (jnp.stack([x, y]), jnp.stack([x, y], axis=1)), "real[3]", "real[3]"),
     "rule: transpose": (lambda x: (x.T, jnp.swapaxes(x, 0, 1)), "real[2,3]"),
     "rule: transpose of a cube": (lambda x: jnp.transpose(x, (2, 0, 1)), "real[2,3,4]"),
@@ -339,7 +341,7 @@ SLOW_SMALL = {
     "regularized_incomplete_beta", "rsqrt", "sin", "sinh", "sqrt", "stop_gradient", "sub", "tan", "tanh", "xor",
     "row of a table", "scatter of many", "scatter-mul, scatter-max", "rule: threefry", "matrix product", "jax.random",
     "median", "small and large", "lanes ignored", "lanes in one output", "table by rows", "tile", "top_k", "dot",
-    "scan", "switch", "vmap inside", "checkpoint", "empty", "grows large and small again", "dynamic slice of two",
+    "scan", "switch", "vmap inside", "pad between and away", "checkpoint", "empty", "grows large and small again", "dynamic slice of two",
     "dynamic update", "cumsum of a table", "argmax of a table", "gather", "while_loop", "fori_loop of own length",
 }  # fmt: skip
 

@@ -59,6 +59,7 @@ class APE2:
     """
 
     label: ClassVar[str] = "APE²"
+    setting: ClassVar[str] = "stochastic, heavy-tailed"
 
     moment_order: float = field(gt=1, le=2, hint=ORDER_HINT)
     scale: float = field(default=1.0, gt=0, hint=SCALE_HINT)
@@ -135,6 +136,7 @@ class MRUCB:
     """
 
     label: ClassVar[str] = "MR-UCB"
+    setting: ClassVar[str] = "stochastic, heavy-tailed"
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     moment_order: float = field(gt=1, le=2, hint=ORDER_HINT)
@@ -201,6 +203,7 @@ class MRAPE:
     """
 
     label: ClassVar[str] = "MR-APE"
+    setting: ClassVar[str] = "stochastic, heavy-tailed"
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     moment_order: float = field(gt=1, le=2, hint=ORDER_HINT)

@@ -40,6 +40,7 @@ class Exp3:
     """
 
     label: ClassVar[str] = "Exp3"
+    setting: ClassVar[str] = "adversarial, bounded"
 
     def init(self, num_arms: int) -> Exp3State:
         """Nothing estimated yet."""

@@ -61,6 +61,7 @@ class HTINF:
     """
 
     label: ClassVar[str] = "HTINF"
+    setting: ClassVar[str] = "stochastic and adversarial, heavy-tailed"
 
     moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. world.moment_order")
     moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. world.moment(alpha)")
@@ -116,6 +117,7 @@ class OptHTINF:
     """
 
     label: ClassVar[str] = "OptHTINF"
+    setting: ClassVar[str] = "stochastic and adversarial, heavy-tailed"
 
     def init(self, num_arms: int) -> HTINFState:
         """Nothing estimated yet."""
@@ -178,6 +180,7 @@ class AdaTINF:
     """
 
     label: ClassVar[str] = "AdaTINF"
+    setting: ClassVar[str] = "adversarial, heavy-tailed"
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     skipped_cost: str = field(default="absolute", choices=("absolute", "signed"))

@@ -62,6 +62,7 @@ class OMDLBHT:
     """
 
     label: ClassVar[str] = "OMD-LB-HT"
+    setting: ClassVar[str] = "adversarial, heavy-tailed"
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. world.moment_order")

@@ -117,6 +117,7 @@ class RobustUCB:
     """
 
     label: ClassVar[str] = "RobustUCB"
+    setting: ClassVar[str] = "stochastic, heavy-tailed"
 
     moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. world.moment_order")
     moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. world.moment(alpha)")
@@ -276,7 +277,7 @@ class RobustUCB:
 
         def solve(count: Array, total: Array, pulls: Array, near: Array | None = None) -> Array:
             rate = robust.catoni_rate(pulls.astype(total.dtype), L, self._central_moment())
-            played_enough = pulls >= 4 * L  # else its index is infinite
+            played_enough = pulls.astype(total.dtype) >= 4 * L  # else its index is infinite
             return robust.catoni(total / jnp.maximum(count, 1), count, rate, self.moment_bound, near, played_enough)
 
         row = [jnp.sum(jnp.where(played[None, :], table, 0), axis=1) for table in (counts, sums)]

@@ -85,6 +85,7 @@ class SAOHT:
     """
 
     label: ClassVar[str] = "SAO-HT"
+    setting: ClassVar[str] = "stochastic and adversarial, heavy-tailed"
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. world.moment_order")

@@ -49,6 +49,7 @@ class TsallisINF:
     """
 
     label: ClassVar[str] = "Tsallis-INF"
+    setting: ClassVar[str] = "stochastic and adversarial, bounded"
 
     estimator: str = field(default="iw", choices=("iw", "rv"))
 

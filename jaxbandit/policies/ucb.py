@@ -44,6 +44,7 @@ class UCB1:
     """
 
     label: ClassVar[str] = "UCB1"
+    setting: ClassVar[str] = "stochastic, bounded"
 
     exploration: float = field(default=1.0, gt=0)
 
@@ -88,6 +89,7 @@ class MOSS:
     """
 
     label: ClassVar[str] = "MOSS"
+    setting: ClassVar[str] = "stochastic, bounded"
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     exploration: float = field(default=1.0, gt=0)
@@ -130,6 +132,7 @@ class GaussianThompson:
     """
 
     label: ClassVar[str] = "Thompson (Gaussian)"
+    setting: ClassVar[str] = "stochastic, bounded"
 
     exploration: float = field(default=1.0, gt=0)
 

@@ -22,6 +22,7 @@ class Uniform:
     """
 
     label: ClassVar[str] = "uniform"
+    setting: ClassVar[str] = "yardstick"
 
     def init(self, num_arms: int) -> Array:
         """x, [K]: the only thing there is to know."""

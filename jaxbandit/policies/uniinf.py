@@ -72,6 +72,7 @@ class UniINF:
     """
 
     label: ClassVar[str] = "uniINF"
+    setting: ClassVar[str] = "stochastic and adversarial, heavy-tailed"
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     initial_scale: float = field(default=4.0, gt=0, hint="the paper takes 4")

@@ -1,0 +1,136 @@
+"""The table of docs/policies.md: what every policy is for, is told, keeps and costs.
+
+``python -m benchmarks.policies`` plays every policy in its bounded form against uniINF, in turns, K = 10 and T = 1e5,
+and writes the page; ``--quick`` plays a tenth of the rounds and prints.
+"""
+
+import argparse
+import pathlib
+import re
+import statistics
+import time
+import warnings
+from typing import Any
+
+import jax
+
+import jaxbandit as jb
+from jaxbandit.runner import state_size
+from jaxbandit.types import is_static, public_fields
+
+PAGE = pathlib.Path(__file__).parents[1] / "docs" / "policies.md"
+NUM_ARMS, HORIZON, REPEATS = 10, 100_000, 3
+TOLD = {"horizon": "T", "moment_order": "alpha", "moment_bound": "sigma"}
+SEED_ROUNDS = 2e8  # of uniINF in one turn; others play as many rounds with fewer seeds
+
+
+def examples() -> dict[str, Any]:
+    """Every policy by the name it has in the table, told the truth about a Pareto world."""
+    world = arena()
+    values = {"horizon": HORIZON, "moment_order": world.moment_order, "moment_bound": world.moment(world.moment_order)}
+    made = {}
+    for name, cls in jb.POLICIES.items():
+        fields = public_fields(cls)
+        given = {field: value for field, value in values.items() if field in fields}
+        if "max_rounds" in fields:
+            given["max_rounds"] = HORIZON
+        if "estimator" not in fields:
+            made[f"`{name}`"] = cls(**given)
+            continue
+        for estimator in fields["estimator"].metadata["choices"]:
+            order = {"moment_order": 2.0} if estimator == "catoni" else {}
+            made[f"`{name}`, {estimator.replace('_', ' ')}"] = cls(**given | order, estimator=estimator)
+    return made
+
+
+def arena() -> Any:
+    """Where they play."""
+    return jb.Pareto(means=[0.5] + [1.0] * (NUM_ARMS - 1), tail_index=1.6)
+
+
+def told(policy: Any) -> str:
+    """What it has to be told: the fields without a default."""
+    fields = public_fields(type(policy))
+    needed = [TOLD.get(name, name) for name, spec in fields.items() if not is_static(spec) and spec.default is _MISSING]
+    return ", ".join(needed) or "nothing"
+
+
+_MISSING = public_fields(jb.UniINF)["horizon"].default
+
+
+def reference(policy: Any) -> str:
+    """The first link of its docstring."""
+    found = re.search(r"https://\S+", policy.__doc__ or "")
+    if found is None:
+        return ""
+    link = found.group()
+    for prefix, name in (("https://arxiv.org/abs/", "arXiv "), ("https://doi.org/", "doi ")):
+        if link.startswith(prefix):
+            return f"[{name}{link.removeprefix(prefix)}]({link})"
+    return f"[{link.split('/')[2]}]({link})"
+
+
+def table(costs: dict[str, str] | None = None) -> str:
+    """The rows; without costs, the cost column is left as it stands on the page."""
+    standing = dict(re.findall(r"^\| (`[^|]*?) \|.*\| ([^|]*) \| [^|]*\|$", PAGE.read_text(), re.MULTILINE))
+    lines = [
+        "| policy | setting | must be told | numbers per seed | ns per seed-round (times uniINF) | reference |",
+        "|---|---|---|---:|---:|---|",
+    ]
+    for name, policy in examples().items():
+        cost = (standing if costs is None else costs).get(name, "")
+        size = state_size(policy, NUM_ARMS)
+        lines.append(f"| {name} | {policy.setting} | {told(policy)} | {size} | {cost} | {reference(policy)} |")
+    return "\n".join(lines)
+
+
+def replaced(page: str, text: str) -> str:
+    """The page with its table replaced."""
+    return re.sub(r"(<!-- table -->\n).*?(\n<!-- end -->)", lambda m: m[1] + text + m[2], page, flags=re.DOTALL)
+
+
+def seconds(policy: Any, num_seeds: int, horizon: int) -> float:
+    """Of one run, compilation apart."""
+    began = time.perf_counter()
+    ds = jb.simulate(policy, arena(), horizon=horizon, num_seeds=num_seeds, record=[horizon])
+    return time.perf_counter() - began - ds.attrs["compile_seconds"]
+
+
+def measure(share: float) -> dict[str, str]:
+    """The ns per seed-round of every policy, and how many times that of uniINF, played in turns."""
+    horizon = int(HORIZON * share)
+    yardstick = jb.UniINF(horizon=HORIZON)
+    reference_seeds = max(64, int(SEED_ROUNDS / HORIZON))
+    seconds(yardstick, reference_seeds, horizon)
+    costs = {}
+    for name, policy in examples().items():
+        num_seeds = jax.device_count() * (64 if state_size(policy, NUM_ARMS) > 1000 else 1024)
+        seconds(policy, num_seeds, 32)
+        times, ratios = [], []
+        for _ in range(REPEATS):
+            mine = seconds(policy, num_seeds, horizon) / num_seeds
+            times.append(mine / horizon * 1e9)
+            ratios.append(mine / (seconds(yardstick, reference_seeds, horizon) / reference_seeds))
+            if mine * num_seeds > 20:
+                break
+        costs[name] = f"{statistics.median(times):.0f} ({statistics.median(ratios):.1f})"
+        print(f"{name:40} {costs[name]}", flush=True)
+    return costs
+
+
+def main() -> None:
+    """Measures and writes, or prints."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rounds; prints, writes nothing")
+    quick = parser.parse_args().quick
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # Catoni is told an order this world does not have
+        costs = measure(0.1 if quick else 1.0)
+    if quick:
+        print(table(costs))
+    else:
+        PAGE.write_text(replaced(PAGE.read_text(), table(costs)))
+
+
+if __name__ == "__main__":
+    main()

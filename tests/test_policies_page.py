@@ -1,0 +1,39 @@
+"""docs/policies.md is that of the registry; the walk-through of CONTRIBUTING.md runs."""
+
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from benchmarks import policies
+
+ROOT = pathlib.Path(__file__).parents[1]
+PAGE = policies.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_table_is_up_to_date():
+    assert policies.replaced(PAGE, policies.table()) == PAGE, "run python -m benchmarks.policies"
+    assert all(f"`{name}`" in PAGE for name in jb.POLICIES)
+
+
+@pytest.mark.parametrize("name", policies.examples())
+def test_every_row_is_measured(name):
+    (row,) = re.findall(rf"^\| {re.escape(name)} \|.*$", PAGE, re.MULTILINE)
+    assert re.search(r"\| \d+ \(\d+\.\d\) \|", row), row
+
+
+def test_the_walk_through_runs():
+    reference, policy = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
+    names = {}
+    exec(reference, names)
+    exec(policy, names)
+    world = jb.Bernoulli(means=[0.2, 0.8, 0.8])
+    ds = jb.simulate(names["Exp3IX"](horizon=200), world, horizon=200, num_seeds=64, trace=1, dtype="float64")
+    assert float(ds.regret.isel(round=-1).mean()) < 60  # uniform play: 80
+    paper = names["Reference"](3, 200)
+    first = ds.isel(traced_seed=0)
+    for x, arm, loss in zip(first.trace_x.values, first.trace_arm.values, first.trace_loss.values, strict=True):
+        np.testing.assert_allclose(x, paper.probabilities(), rtol=1e-9)
+        paper.update(x, int(arm), loss)
