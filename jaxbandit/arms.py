@@ -18,7 +18,7 @@ def one_hot(arm: Array, num_arms: int) -> Array:
 
 def pick(values: Array, arm: Array) -> Array:
     """``values[arm]``, as a select: a gather per lane would leave the vector unit."""
-    return jnp.sum(jnp.where(one_hot(arm, values.shape[0]), values, 0))
+    return jnp.sum(jnp.where(one_hot(arm, values.shape[0]), values, 0)).astype(values.dtype)
 
 
 def rest(values: Array, arm: Array) -> Array:

@@ -157,7 +157,7 @@ def games():
             yield pytest.param(index, num_arms, id=f"{num_arms}-{pair}", marks=[pytest.mark.slow] if slow else [])
 
 
-@pytest.mark.parametrize(("index", "num_arms"), games())
+@pytest.mark.parametrize(("index", "num_arms"), list(games()))
 @pytest.mark.usefixtures("x64")
 def test_in_step_with_the_reference(index, num_arms):
     """2000 rounds in step; 200 rounds when the policy weighs by its own x."""

@@ -125,14 +125,14 @@ class RobustMOSS:
         """Adds the reward at the arm's level and, ahead, what it has above it."""
         del t, x
         B, played = state.levels, one_hot(arm, state.pulls.shape[0])
-        m = pick(state.pulls, arm).astype(jnp.int32) + 1
+        m = pick(state.pulls, arm) + 1
 
         above = -jnp.sign(loss) * jnp.clip(jnp.abs(loss) - B[:-1], 0, B[1:] - B[:-1])
         ahead = jnp.where(played[None, :], state.ahead + above[:, None], state.ahead)
 
         # The reward at the level of the play before; what it has above has gone ahead. An arm whose m-th play begins
         # a level takes what waits there.
-        number, clip_at = pick(state.number, arm).astype(jnp.int32), pick(state.clip_at, arm)
+        number, clip_at = pick(state.number, arm), pick(state.clip_at, arm)
         first, _ = self._levels()
         enters = pick(state.next, arm) == m
         begins = jnp.asarray([*first, 0], jnp.int32)

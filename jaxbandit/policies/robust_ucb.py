@@ -192,7 +192,7 @@ class RobustUCB:
             place = jnp.arange(self.max_rounds, dtype=jnp.int32)[None, :] == state.pulls[:, None]
             rewards = jnp.where(place & played[:, None], -loss, state.rewards)
             return HistoryState(pulls=pulls, rewards=rewards)
-        n = pick(pulls, arm).astype(jnp.int32)
+        n = pick(pulls, arm)
         if self.estimator == "truncated":
             return self._add_truncated(state, pulls, played, n, t, -loss)
         if self.estimator == "median_of_means":
