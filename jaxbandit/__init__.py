@@ -25,11 +25,12 @@ globals().update({cls.__name__: cls for cls in (*POLICIES.values(), *ENVIRONMENT
 
 if _typing.TYPE_CHECKING:
     from jaxbandit.assemble import load as load
+    from jaxbandit.forecast import plan as plan
     from jaxbandit.run_study import run as run
     from jaxbandit.study import Study as Study
 
 # What studies need is imported when it is first named: games alone start faster.
-_LATER = {"Study": "study", "run": "run_study", "load": "assemble"}
+_LATER = {"Study": "study", "run": "run_study", "load": "assemble", "plan": "forecast"}
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -27,7 +27,8 @@ LAYERS = [
     ["cover", "player"],
     ["assemble"],
     ["campaign"],
-    ["run_study"],
+    ["run_study", "forecast", "interrupt"],
+    ["tables"],
     ["cli", "__init__"],
     ["__main__"],
 ]

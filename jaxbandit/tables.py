@@ -1,0 +1,133 @@
+"""What the command line prints: tables for people, JSON for programs."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import xarray as xr
+from rich.table import Table
+from rich.text import Text
+
+from jaxbandit.forecast import Forecast
+from jaxbandit.results import summary
+
+SUMMARY_BYTES = 256 << 20  # of regrets that are summarised at once
+
+
+def final_summary(ds: xr.Dataset) -> xr.Dataset:
+    """``jb.summary`` of a dataset that may not fit into memory, some cells at a time."""
+    if "regret" not in ds:
+        return summary(ds)
+    per_cell = max(1, ds.regret.nbytes // max(1, ds.sizes["policy"] * ds.sizes["environment"]))
+    at_once = max(1, SUMMARY_BYTES // (4 * per_cell))
+    worlds = max(1, min(at_once, ds.sizes["environment"]))
+    policies = max(1, at_once // worlds)
+    rows = []
+    for p in range(0, ds.sizes["policy"], policies):
+        row = [
+            summary(ds[["regret", "failed"]].isel(policy=slice(p, p + policies), environment=slice(e, e + worlds)))
+            for e in range(0, ds.sizes["environment"], worlds)
+        ]
+        rows.append(xr.concat(row, "environment") if len(row) > 1 else row[0])
+    whole = xr.concat(rows, "policy") if len(rows) > 1 else rows[0]
+    return whole.assign(seeds=ds.seeds).assign_attrs(ds.attrs) if "seeds" in ds else whole.assign_attrs(ds.attrs)
+
+
+def regret_table(stats: xr.Dataset) -> Table:
+    """Final regret of every policy in every world, with its standard error."""
+    stats = stats.isel(round=-1)
+    table = Table(
+        title=f"pseudo-regret after {int(stats['round']):,} rounds: mean ± standard error (median)",
+        title_justify="left",
+    )
+    table.add_column("policy")
+    for world in stats.environment.values:
+        table.add_column(Text(_heading(stats.sel(environment=world))), justify="right")  # brackets are no markup
+    for policy in stats.policy.values:
+        cells = []
+        for world in stats.environment.values:
+            at = stats.sel(policy=policy, environment=world)
+            median = float(at.regret_quantile.sel(quantile=0.5))
+            cells.append(f"{float(at.regret_mean):,.1f} ± {float(at.regret_stderr):,.1f} ({median:,.1f})")
+        table.add_row(Text(str(policy)), *cells)
+    return table
+
+
+def failures(stats: xr.Dataset) -> Iterator[str]:
+    """A sentence for every policy with games that failed, and for infinite losses."""
+    for policy in stats.policy.values:
+        count = int(stats.failed.sel(policy=policy).sum())
+        if count > 0:
+            yield f"{count} games of {policy} failed: their state was not finite (see `failed`)"
+    if stats.attrs.get("infinite_losses"):
+        yield f"{stats.attrs['infinite_losses']} games suffered an infinite loss; their `loss` is inf"
+
+
+def results_json(stats: xr.Dataset) -> list[dict[str, Any]]:
+    """Final regret of every policy in every world, for programs."""
+    stats = stats.isel(round=-1)
+    numbers = ("regret_mean", "regret_stderr", "regret_low", "regret_high")
+    rows = []
+    for policy in stats.policy.values:
+        for world in stats.environment.values:
+            at = stats.sel(policy=policy, environment=world)
+            row: dict[str, Any] = {"policy": str(policy), "environment": str(world), "seeds": int(at.seeds)}
+            row |= {name: _finite(at[name]) for name in numbers}
+            row["regret_median"] = _finite(at.regret_quantile.sel(quantile=0.5))
+            row["failed"] = int(at.failed)
+            others = [str(n) for n in at.coords if n not in ("policy", "environment", "round", "quantile")]
+            rows.append(row | {name: _plain(at[name].item()) for name in others})
+    return rows
+
+
+def plan_table(forecast: Forecast) -> Table:
+    """What a study will take."""
+    table = Table(show_header=False, box=None)
+    least = "at least " if forecast.at_least else ""
+    rows = {
+        "cells": f"{forecast.cells:,} to play, {forecast.found:,} there already",
+        "compiles": f"{forecast.compiles:,}, {forecast.compile_seconds:.1f} s now (less from the cache)",
+        "lanes": f"{least}{forecast.lanes:,} games, {forecast.seed_rounds:.3g} rounds in all",
+        "time": f"{least}{duration(forecast.run_seconds)}",
+        "memory": size(forecast.memory_bytes),
+        "disk": f"{least}{size(forecast.disk_bytes)}",
+    }
+    for name, value in rows.items():
+        table.add_row(f"[bold]{name}[/bold]", value)
+    return table
+
+
+def duration(seconds: float) -> str:
+    """``1.5 s``, ``12 min``, ``3.4 h``."""
+    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / unit:.2g} {name}" if seconds / unit < 10 else f"{seconds / unit:.0f} {name}"
+    return f"{seconds / 86_400:.1f} days"
+
+
+def size(count: float) -> str:
+    """``24 kB``, ``1.3 GB``."""
+    for name in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {name}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def _heading(at: xr.Dataset) -> str:
+    """A world's label with what it declares about its tail."""
+    order = at.coords.get("moment_order", at.coords.get("environment_moment_order"))
+    bound = at.coords.get("moment_bound", at.coords.get("environment_moment_bound"))
+    name = str(at.environment.item())
+    if order is None or bound is None or order.dims or math.isnan(float(order)):
+        return name
+    return f"{name}\nα = {float(order):.4g}, σ = {float(bound):.4g}"
+
+
+def _finite(value: xr.DataArray) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
