@@ -199,18 +199,17 @@ class Campaign:
     def _look_at_precision(self) -> None:
         """Raises the seeds of games whose band is too wide, where all their seeds so far are there."""
         for game in self.games:
-            if game.precision is None:
-                continue
-            while True:
-                pieces = self._pieces(game)
-                count = self.seeds[game.index]
-                if sum(piece.last - piece.first for piece in pieces) < count:
-                    break
-                moments = precision.pooled(map(functools.partial(_moments, rounds=self.rounds), pieces))
-                needed = precision.seeds_needed(moments, game.precision, game.max_seeds)
-                if needed <= count:
-                    break
-                self.seeds[game.index] = needed
+            if game.precision is not None:
+                looks = functools.partial(self._moments, game)
+                needed = precision.seeds_needed(looks, game.num_seeds, game.precision, game.max_seeds)
+                self.seeds[game.index] = max(game.num_seeds, needed)
+
+    def _moments(self, game: Game, count: int) -> precision.Moments | None:
+        """Of the final regrets of the first seeds of a game, if they are there."""
+        pieces = covered(self.headers[game.key], count, self.rounds, self.whole)
+        if sum(piece.last - piece.first for piece in pieces) < count:
+            return None
+        return precision.pooled(_moments(piece, self.rounds) for piece in pieces)
 
 
 def _moments(piece: Piece, rounds: tuple[int, ...]) -> precision.Moments:
