@@ -124,7 +124,7 @@ class _Stack(BackendArray):
         if self.summary and parts:
             ((values, _),) = parts
             pads = [(0, size - have) for size, have in zip(shape, values.shape, strict=True)]
-            return np.pad(values, pads).astype(self.dtype)
+            return (np.pad(values, pads) if pads else values).astype(self.dtype)
         fill = -1 if self.name == "failed" else np.nan if np.issubdtype(self.dtype, np.floating) else 0
         out = np.full(shape, fill, self.dtype)
         for values, at in parts:

@@ -11,13 +11,14 @@ import h5netcdf
 import h5py
 import numpy as np
 
+from jaxbandit import checkpoint
 from jaxbandit.checkpoint import Snapshot
 from jaxbandit.results import LONG_NAMES, QUANTILES, variable_dims
 
 FORMAT = 1
 _MARK = "jaxbandit_cell"
 _STATE = "state"
-_CHUNKS = 8  # pieces of the round axis that are read and checked apart
+_CHUNK_BYTES = 1 << 20  # about what is read and checked at once: larger variables are cut along their rounds
 
 
 class BadFileError(ValueError):
@@ -70,19 +71,14 @@ def encode(header: dict[str, Any], variables: dict[str, np.ndarray], state: Snap
             for dim, size in zip(dims, values.shape, strict=True):
                 if dim not in file.dimensions:
                     file.dimensions[dim] = size
-            variable = file.create_variable(name, dims, values.dtype, data=values, **_checked(dims, values.shape))
+            variable = file.create_variable(name, dims, values.dtype, data=values, **_checked(dims, values))
             variable.attrs["long_name"] = LONG_NAMES.get(name, name)
         if state is not None:
-            group = file.create_group(_STATE)
-            group.attrs["t"], group.attrs["reached"] = state.t, state.reached
-            for name, values in state.arrays().items():
-                dims = (*(f"{name}_{n}" for n in range(values.ndim - 1)), "lane")
-                for dim, size in zip(dims, values.shape, strict=True):
-                    if dim not in group.dimensions:
-                        group.dimensions[dim] = size
-                stored = values.astype(np.uint8) if values.dtype == bool else values
-                made = group.create_variable(name, dims, stored.dtype, data=stored, **_checked(dims, values.shape))
-                made.attrs["kind"] = values.dtype.str
+            about = {"t": state.t, "reached": state.reached}
+            packed = np.frombuffer(checkpoint.pack(state.arrays(), about), np.uint8)
+            group = file.create_group(_STATE)  # apart, so that a reader of results does not meet it
+            group.dimensions["byte"] = packed.size
+            group.create_variable("packed", ("byte",), packed.dtype, data=packed)
     return memory.getvalue()
 
 
@@ -138,12 +134,11 @@ def read_shapes(header: Header) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
 
 def read_state(header: Header) -> Snapshot:
     """Where a cell's games stood after its last round."""
-    with h5netcdf.File(header.path, "r") as file:
-        group = file.groups[_STATE]
-        named = {}
-        for name, variable in group.variables.items():
-            named[name] = np.asarray(variable[...]).astype(np.dtype(str(variable.attrs["kind"])))
-        return Snapshot.from_arrays(int(group.attrs["t"]), int(group.attrs["reached"]), named)
+    try:
+        arrays, about = checkpoint.unpack(read_part(header, f"{_STATE}/packed").tobytes())
+    except ValueError as error:
+        raise BadFileError(f"the states in {header.path} are damaged ({error}); delete it and run again") from None
+    return Snapshot.from_arrays(about["t"], about["reached"], arrays)
 
 
 def final_moments(regret: np.ndarray) -> tuple[float, float, float, float]:
@@ -153,12 +148,10 @@ def final_moments(regret: np.ndarray) -> tuple[float, float, float, float]:
     return float(regret.size), mean, float((centred**2).sum()), float((centred**3).sum())
 
 
-def _checked(dims: Sequence[str], shape: tuple[int, ...]) -> dict[str, Any]:
-    """Storage with checksums, cut along the rounds; nothing for a scalar or an empty array."""
-    if not shape or 0 in shape:
+def _checked(dims: Sequence[str], values: np.ndarray) -> dict[str, Any]:
+    """Storage with checksums; nothing for a scalar or an empty array, which cannot have them."""
+    if not values.size or not values.ndim:
         return {}
-    pieces = {"round": _CHUNKS}
-    return {
-        "chunks": tuple(-(-size // pieces.get(dim, 1)) for dim, size in zip(dims, shape, strict=True)),
-        "fletcher32": True,
-    }
+    pieces = {"round": -(-values.nbytes // _CHUNK_BYTES)}
+    chunks = tuple(-(-size // pieces.get(dim, 1)) for dim, size in zip(dims, values.shape, strict=True))
+    return {"chunks": chunks, "fletcher32": True}

@@ -17,8 +17,6 @@ from jaxbandit.runner import Engine, Progress, Timing
 from jaxbandit.store import Store
 from jaxbandit.study import Study
 
-CHECKPOINT_SECONDS = 5.0
-
 
 class Player:
     """Plays cells of a study; nothing it has finished is played again.
@@ -172,7 +170,7 @@ class Player:
         variables["pulls"] = variables["pulls"].astype(np.int32)
         summary = self.study.keep == "summary"
         if summary:
-            variables = results.reduce_cell(variables)
+            variables = _reduced(variables, lone=cell.before is not None and variables["regret"].shape[1] == 1)
         if cell.before:
             variables = _after(cellfile.read_variables(cell.before), variables, summary)
         header = {
@@ -216,7 +214,7 @@ class _Keeper:
     def between(self, lanes: np.ndarray, take: Callable[[], Snapshot]) -> None:
         """Saves every few seconds, and when asked to stop."""
         stopping = self.player.stop.is_set()
-        if stopping or time.monotonic() - self.saved_at > CHECKPOINT_SECONDS:
+        if stopping or time.monotonic() - self.saved_at > self.player.config.checkpoint:
             snapshot = take()
             present, cell_of = np.unique(self.job.cell_of[lanes], return_inverse=True)
             about = {
@@ -265,6 +263,17 @@ def _work(job: LaneJob) -> int:
 
 def _part_count(path) -> int:
     return int(path.name.split(".")[-2])
+
+
+def _reduced(variables: dict[str, np.ndarray], lone: bool) -> dict[str, np.ndarray]:
+    """The summary of a cell. NumPy adds a lone column in another order than one of several, so it gets company."""
+    if not lone:
+        return results.reduce_cell(variables)
+    doubled = {name: v if name == "failed" else np.repeat(v, 2, axis=1) for name, v in variables.items()}
+    reduced = results.reduce_cell(doubled)
+    return {
+        name: v if name == "failed" else v[:, :1] if name == "regret_quantile" else v[:1] for name, v in reduced.items()
+    }
 
 
 def _after(old: dict[str, np.ndarray], new: dict[str, np.ndarray], summary: bool) -> dict[str, np.ndarray]:

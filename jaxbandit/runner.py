@@ -38,12 +38,14 @@ class Engine:
       chunk: Rounds whose random bits are drawn at once.
       devices: Number of devices, or the devices; default all of them.
       progress: True for a progress bar, or a function of (seed-rounds done, in all).
+      checkpoint: Seconds between two checkpoints of games under way; only studies in a directory have them.
     """
 
     block: int | None = None
     chunk: int | None = None
     devices: int | Sequence[Any] | None = None
     progress: bool | Progress = False
+    checkpoint: float = 5.0
 
     def __post_init__(self):
         for name in ("block", "chunk"):
