@@ -46,7 +46,7 @@ class Report:
 class Campaign:
     """A study and its store: what is wanted, what is there."""
 
-    def __init__(self, study: Study, store: Store, report: Report):
+    def __init__(self, study: Study, store: Store, report: Report, any_platform: bool = False):
         self.study, self.store, self.report = study, store, report
         self.games = cells.games(study)
         self.rounds = _rounds(study, store.manifest())
@@ -56,7 +56,7 @@ class Campaign:
         self.done, self.total = 0, 0
         here = cells.platform()
         for header in store.headers():
-            if header.game in self.headers and header.platform == here:
+            if header.game in self.headers and (any_platform or header.platform == here):
                 self.headers[header.game].append(header)
             elif header.game in self.headers or not _same_version(header):
                 report.aside += 1
@@ -79,7 +79,14 @@ class Campaign:
         self.total = self.done + len(named)
         return list(named.values())
 
-    def player(self, todo: Sequence[Cell], engine: Engine, notice: Notice, stop, **options) -> Player:
+    def set_aside_damaged(self) -> None:
+        """Renames files in the way of cells to be played: they were no use, or the cells would not be missing."""
+        for cell in self.todo():
+            path = self.store.cells / cell.name
+            if path.exists():
+                path.rename(path.with_name(f"{path.name}.damaged"))
+
+    def player(self, engine: Engine, notice: Notice, stop, **options) -> Player:
         """Who plays cells of this study in this process."""
         self._notice, self._rounds_done = notice, (0, 0)
         return Player(self.study, self.store, engine, stop=stop, finished=self._finished, **options)
@@ -97,19 +104,15 @@ class Campaign:
         self.done += 1
         self._notice(*self._rounds_done, self.done, self.total)
 
-    def take_up(self, todo: Sequence[Cell]) -> None:
-        """Takes note of cells that have been played; asks for more seeds where the precision is not reached."""
-        lacking = 0
-        for cell in todo:
-            path = self.store.cells / cell.name
-            if path.exists():
-                self.headers[cell.game.key].append(cellfile.read_header(path))
-                self.report.played += 1
-            else:
-                lacking += 1
-        if lacking == len(todo):
-            raise StoreError(f"none of {lacking} cells came to be in {self.store.cells}; is its disk sound?")
-        if not lacking:
+    def take_up(self, todo: Sequence[Cell], names: Sequence[str]) -> None:
+        """Takes note of files that have come to be; asks for more seeds where the precision is not reached."""
+        found = [cellfile.read_header(path) for name in names if (path := self.store.cells / name).exists()]
+        for header in found:
+            self.headers[header.game].append(header)
+        self.report.played += len(found)
+        if not found:
+            raise StoreError(f"none of {len(todo)} cells came to be in {self.store.cells}; is its disk sound?")
+        if len(found) == len(todo):
             self._look_at_precision()
 
     def add_time(self, timing: Timing) -> None:

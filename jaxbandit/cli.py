@@ -19,7 +19,7 @@ import xarray as xr
 from rich.console import Console
 from rich.table import Table
 
-from jaxbandit import entries, forecast, run_study, tables, xla
+from jaxbandit import entries, forecast, run_study, tables, teams, xla
 from jaxbandit.campaign import Report
 from jaxbandit.grid import text
 from jaxbandit.interrupt import InterruptedRunError, interruptible
@@ -64,11 +64,16 @@ def run(
     precision: Annotated[
         float | None, typer.Option(help="Add seeds until the 95 % band of the mean is this narrow, relative to it.")
     ] = None,
+    dask: Annotated[str | None, typer.Option(help="Play on the workers of this Dask scheduler (HOST:PORT).")] = None,
+    coordinator: Annotated[str | None, typer.Option(help="HOST:PORT of the first of several processes.")] = None,
+    num_processes: Annotated[int | None, typer.Option(help="How many there are (found out under Slurm).")] = None,
+    process_id: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
 ) -> None:
     """Plays what is missing of a study; prints a table, writes cells, a dataset and a figure."""
     plan = _read(study, quick, precision)
     directory = out or _directory(study, quick)
-    talk = not (quiet or as_json)
+    team = _team(dask, coordinator, num_processes, process_id)
+    talk = not (quiet or as_json) and team.leads
     if talk:
         console.print(f"[bold]{plan.title}[/bold]  ({plan.horizon:,} rounds, {plan.num_seeds:,} seeds)")
     began = time.perf_counter()
@@ -82,12 +87,15 @@ def run(
                 notice=lambda done, total, cells, of: show(done, total, f"{cells}/{of} cells"),  # pyright: ignore[reportCallIssue]
                 stop=stop,
                 report=report,
+                team=team,
             )
 
     try:
         ds = interruptible(work)
     except InterruptedRunError as interrupted:
         _say_how_to_resume(study, out, quick, directory, interrupted.saved)
+    if not team.leads:
+        return
     stats = tables.final_summary(ds)
     written = _write_results(ds, stats, directory, plan.title)
     seconds = time.perf_counter() - began
@@ -169,6 +177,14 @@ def _read(path: pathlib.Path, quick: bool, precision: float | None) -> Study:
     study = Study.load(path)
     study = study.quick() if quick else study
     return study if precision is None else study.changed(precision=precision)
+
+
+def _team(
+    dask: str | None, coordinator: str | None, num_processes: int | None, process_id: int | None
+) -> run_study.Team:
+    if dask is not None:
+        return teams.dask_team(dask)[0]
+    return teams.process_team(coordinator, num_processes, process_id) or run_study.Team()
 
 
 def _directory(study: pathlib.Path, quick: bool) -> pathlib.Path:

@@ -56,11 +56,13 @@ def run(
     store = Store(directory)
     xla.warn_if_late()
     with team.holding(store):
-        campaign = Campaign(study, store, report)
-        campaign.write_manifest()
+        campaign = Campaign(study, store, report, team.any_platform)
+        if team.leads:
+            campaign.set_aside_damaged()
+            campaign.write_manifest()
         while todo := campaign.todo():
-            team.play(campaign, todo, engine or Engine(), notice or (lambda *_: None), stop)
-            campaign.take_up(todo)
+            names = team.play(campaign, todo, engine or Engine(), notice or (lambda *_: None), stop)
+            campaign.take_up(todo, names)
         if team.leads:
             campaign.write_manifest()
             campaign.clean_up()
@@ -71,16 +73,18 @@ class Team:
     """Who plays the cells: here, this process alone."""
 
     leads = True  # writes the manifest and clears up
+    any_platform = False  # takes cells of other platforms as they are
 
     def holding(self, store: Store):
         """A context in which the store is ours."""
         store.prepare()
         return store.locked()
 
-    def play(self, campaign: Campaign, todo: Sequence[Cell], engine: Engine, notice: Notice, stop) -> None:
-        """Plays the cells, or raises."""
-        player = campaign.player(todo, engine, notice, stop)
+    def play(self, campaign: Campaign, todo: Sequence[Cell], engine: Engine, notice: Notice, stop) -> list[str]:
+        """Plays the cells, or raises; returns their files' names."""
+        player = campaign.player(engine, notice, stop)
         try:
             player.play(todo, campaign.progress(notice))
         finally:
             campaign.add_time(player.timing)
+        return [cell.name for cell in todo]

@@ -119,10 +119,14 @@ class Store:
             ) from None
 
     def clear_temporary(self) -> None:
-        """Removes what a killed run left half-written; only for the holder of the lock."""
+        """Removes what killed processes left half-written: of this host, or a day old."""
         for folder in (self.directory, self.cells, self.parts, self.checkpoints):
             for path in folder.glob(".*.tmp"):
-                path.unlink(missing_ok=True)
+                host, _, process = path.name.removesuffix(".tmp").rpartition("-")
+                dead = host.endswith(socket.gethostname()) and not _is_alive(int(process))
+                with contextlib.suppress(OSError):
+                    if dead or time.time() - path.stat().st_mtime > 86_400:
+                        path.unlink()
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -148,6 +152,16 @@ class Store:
                 yield
             finally:
                 file.truncate(0)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _free_space(directory: pathlib.Path) -> str:

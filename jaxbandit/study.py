@@ -111,6 +111,11 @@ class Study(pydantic.BaseModel):
         seeds = min(self.num_seeds, QUICK_SEEDS)
         return self.changed(horizon=horizon, num_seeds=seeds, record=record, max_seeds=min(self.max_seeds, 4 * seeds))
 
+    @property
+    def directory(self) -> pathlib.Path:
+        """Where paths in the study start, and where its own modules are looked for."""
+        return self._directory.resolve()
+
     def policy_entries(self) -> list[Entry]:
         """The checked entries of ``policies``."""
         defaults = {"horizon": self.horizon}

@@ -28,7 +28,7 @@ LAYERS = [
     ["assemble"],
     ["campaign"],
     ["run_study", "forecast", "interrupt"],
-    ["tables"],
+    ["tables", "teams"],
     ["cli", "__init__"],
     ["__main__"],
 ]
