@@ -15,6 +15,7 @@ import os
 import pathlib
 import shutil
 import socket
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -99,7 +100,8 @@ class Store:
 
     def write(self, path: pathlib.Path, content: bytes | memoryview) -> None:
         """A file, whole or not at all."""
-        temporary = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}.tmp")
+        writer = f"{socket.gethostname()}-{threading.get_ident()}-{os.getpid()}"
+        temporary = path.with_name(f".{path.name}.{writer}.tmp")
         try:
             try:
                 with temporary.open("wb") as file:
@@ -122,8 +124,8 @@ class Store:
         """Removes what killed processes left half-written: of this host, or a day old."""
         for folder in (self.directory, self.cells, self.parts, self.checkpoints):
             for path in folder.glob(".*.tmp"):
-                host, _, process = path.name.removesuffix(".tmp").rpartition("-")
-                dead = host.endswith(socket.gethostname()) and not _is_alive(int(process))
+                process = path.name.removesuffix(".tmp").rpartition("-")[2]
+                dead = f".{socket.gethostname()}-" in path.name and not _is_alive(int(process))
                 with contextlib.suppress(OSError):
                     if dead or time.time() - path.stat().st_mtime > 86_400:
                         path.unlink()
