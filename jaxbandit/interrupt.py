@@ -48,6 +48,9 @@ def interruptible(work: Callable[[threading.Event], T]) -> T:
 @contextlib.contextmanager
 def _terminated_as_interrupted():
     """SIGTERM, which batch systems send before the time is up, means the same."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals go to the main thread alone
+        return
 
     def handler(number: int, frame: Any) -> None:
         raise KeyboardInterrupt

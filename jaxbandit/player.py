@@ -1,5 +1,6 @@
 """Playing cells into a store: lanes that are left, from where they stand, and whole files when they are done."""
 
+import concurrent.futures
 import itertools
 import threading
 import time
@@ -16,6 +17,8 @@ from jaxbandit.checkpoint import Snapshot
 from jaxbandit.runner import Engine, Progress, Timing
 from jaxbandit.store import Store
 from jaxbandit.study import Study
+
+WRITERS = 8  # files on their way to the disk at once: a sync is mostly waiting
 
 
 class Player:
@@ -45,6 +48,7 @@ class Player:
         self.study, self.store, self.config = study, store, config
         self.tag, self.share, self.stop, self.finished = tag, share, stop or threading.Event(), finished
         self.timing = Timing()
+        self._lock = threading.Lock()
 
     def play(self, cells: Sequence[Cell], progress: Progress) -> None:
         """Plays every cell; returns when all have their files (or, with a share, when this process is done)."""
@@ -185,7 +189,8 @@ class Player:
         }
         content = cellfile.encode(header, variables, state if self.study.extendable else None)
         self.store.write(self.store.cells / cell.name, content)
-        self.finished(cell)
+        with self._lock:
+            self.finished(cell)
 
 
 class _Keeper:
@@ -236,12 +241,16 @@ class _Keeper:
     def sink(self, lanes: np.ndarray, variables: dict[str, np.ndarray]) -> None:
         """Writes what a block has finished, then forgets its checkpoint."""
         assert self.final is not None
-        at = 0
-        for c, seeds in self._by_cell(lanes):
-            rows = slice(at, at + seeds.size)
-            part = {name: values[rows] for name, values in variables.items()}
-            self.player.put(self.job.cells[c], seeds, part, self.final.take(rows))
-            at += seeds.size
+        runs = self._by_cell(lanes)
+        ends = np.cumsum([seeds.size for _, seeds in runs])
+        with concurrent.futures.ThreadPoolExecutor(WRITERS) as pool:
+            written = []
+            for (c, seeds), end in zip(runs, ends.tolist(), strict=True):
+                rows = slice(end - seeds.size, end)
+                part = {name: values[rows] for name, values in variables.items()}
+                written.append(pool.submit(self.player.put, self.job.cells[c], seeds, part, self.final.take(rows)))
+            for future in written:
+                future.result()
         self.path.unlink(missing_ok=True)
         if self.player.stop.is_set():
             raise KeyboardInterrupt
