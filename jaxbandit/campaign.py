@@ -49,7 +49,7 @@ class Campaign:
     def __init__(self, study: Study, store: Store, report: Report, any_platform: bool = False):
         self.study, self.store, self.report = study, store, report
         self.games = cells.games(study)
-        self.rounds = _rounds(study, store.manifest())
+        self.rounds = _rounds(study, store.manifest(), {game.key for game in self.games})
         self.whole = study.keep == "summary"
         self.seeds = {game.index: game.num_seeds for game in self.games}
         self.headers: dict[str, list[Header]] = {game.key: [] for game in self.games}
@@ -229,10 +229,12 @@ def _moments(piece: Piece, rounds: tuple[int, ...]) -> precision.Moments:
     )
 
 
-def _rounds(study: Study, manifest: dict[str, Any] | None) -> tuple[int, ...]:
-    """The rounds to record at. A longer horizon keeps those recorded so far and adds the ones beyond."""
+def _rounds(study: Study, manifest: dict[str, Any] | None, keys: set[str]) -> tuple[int, ...]:
+    """The rounds to record at. A longer horizon of games that are there keeps their rounds and adds those beyond."""
     fresh = recorded_rounds(study.horizon, study.record).tolist()
     if manifest is None or not isinstance(study.record, int) or manifest["record"] != study.record:
+        return tuple(fresh)
+    if not keys & {key for row in manifest["games"] for key in row}:
         return tuple(fresh)
     before = manifest["rounds"]
     if before[-1] == fresh[-1]:

@@ -148,7 +148,11 @@ def list_() -> None:
     for title in entries.REGISTRIES:
         table = Table("name", "fields", "what it is", title=title, title_justify="left")
         for name in entries.names(title):
-            cls = entries.find_class(name, title, pathlib.Path())
+            try:
+                cls = entries.find_class(name, title, pathlib.Path())
+            except ValueError as error:  # another package's
+                table.add_row(name, "", str(error))
+                continue
             table.add_row(name, ", ".join(_field_text(cls)), (cls.__doc__ or "").strip().splitlines()[0])
         console.print(table)
 
@@ -196,7 +200,10 @@ def _write_results(ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Path, t
     """The dataset in one file, unless it is large, and the figure."""
     from jaxbandit.plots import regret_curves
 
-    figure = f"figure  {regret_curves(stats, directory / 'regret.png', title)}"
+    try:
+        figure = f"figure  {regret_curves(stats, directory / 'regret.png', title)}"
+    except OSError as error:
+        raise StoreError(f"cannot write the figure in {directory}: {error}; the cells are whole") from None
     path = directory / "dataset.nc"
     if ds.nbytes > DATASET_BYTES:
         path.unlink(missing_ok=True)

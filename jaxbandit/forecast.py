@@ -1,9 +1,10 @@
 """What a study will cost, from a short probe of each program it compiles."""
 
+import contextlib
 import dataclasses
 import os
-import resource
 import sys
+import tempfile
 
 import jax
 import numpy as np
@@ -59,7 +60,8 @@ def plan(study: Study, directory: str | os.PathLike | None = None, *, engine: En
       engine: How it would be run.
     """
     report = Report()
-    campaign = Campaign(study, Store(directory or os.devnull), report)
+    with tempfile.TemporaryDirectory() if directory is None else contextlib.nullcontext(directory) as place:
+        campaign = Campaign(study, Store(place), report)
     todo, config = campaign.todo(), engine or Engine()
     groups = by_program(todo)
     timing, run_seconds, disk = Timing(), 0.0, 0
@@ -136,5 +138,9 @@ def _working_bytes(group: list[Cell], study: Study, config: Engine) -> int:
 
 
 def _peak_bytes() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -98,11 +98,9 @@ class Study(pydantic.BaseModel):
         return self._text or tomli_w.dumps(self.model_dump(exclude_defaults=True))
 
     def changed(self, **values: Any) -> "Study":
-        """The same study with other values, checked again; its file is still the one it was loaded from."""
+        """The same study with other values, checked again."""
         content = self.model_dump(exclude_defaults=True) | values
-        study = Study.model_validate(content, context={"directory": self._directory})
-        study._text = self._text
-        return study
+        return Study.model_validate(content, context={"directory": self._directory})
 
     def quick(self) -> "Study":
         """The same study cut down to a few seconds."""

@@ -17,7 +17,7 @@ SUMMARY_BYTES = 256 << 20  # of regrets that are summarised at once
 def final_summary(ds: xr.Dataset) -> xr.Dataset:
     """``jb.summary`` of a dataset that may not fit into memory, some cells at a time."""
     if "regret" not in ds:
-        return summary(ds)
+        return summary(ds).assign(seeds=ds.seeds)
     per_cell = max(1, ds.regret.nbytes // max(1, ds.sizes["policy"] * ds.sizes["environment"]))
     at_once = max(1, SUMMARY_BYTES // (4 * per_cell))
     worlds = max(1, min(at_once, ds.sizes["environment"]))
@@ -30,7 +30,7 @@ def final_summary(ds: xr.Dataset) -> xr.Dataset:
         ]
         rows.append(xr.concat(row, "environment") if len(row) > 1 else row[0])
     whole = xr.concat(rows, "policy") if len(rows) > 1 else rows[0]
-    return whole.assign(seeds=ds.seeds).assign_attrs(ds.attrs) if "seeds" in ds else whole.assign_attrs(ds.attrs)
+    return whole.assign(seeds=ds.seeds).assign_attrs(ds.attrs)
 
 
 def regret_table(stats: xr.Dataset) -> Table:

@@ -97,6 +97,13 @@ def test_plan_says_what_it_takes_and_writes_nothing(invoke, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
 
 
+def test_summaries_have_a_table_too(invoke, tmp_path):
+    (tmp_path / "study.toml").write_text('keep = "summary"\n' + QUICK_STUDY)
+    done = json.loads(invoke("run", "study.toml", "--json").stdout)
+    assert [row["seeds"] for row in done["results"]] == [8, 8]
+    assert "±" in invoke("run", "study.toml").stdout
+
+
 def test_precision_from_the_command_line(invoke):
     done = json.loads(invoke("run", "study.toml", "--json", "--precision", "0.5").stdout)
     assert [row["seeds"] for row in done["results"]] == [256, 256]

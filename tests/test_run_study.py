@@ -230,3 +230,22 @@ def test_plan_counts_and_measures(tmp_path):
     written = sum(os.path.getsize(tmp_path / "cells" / name) for name in files(tmp_path))
     assert 0.7 < found.disk_bytes / written < 1.4
     assert jb.plan(plan, tmp_path, engine=ENGINE).cells == 0
+
+
+def test_plan_needs_no_directory():
+    assert jb.plan(study(**SMALL), engine=ENGINE).cells == 1
+
+
+def test_dask_takes_it_over(whole):
+    pytest.importorskip("dask", reason="needs Dask: pip install 'jaxbandit[dask]'")
+    ds, _, directory = whole
+    mean = jb.load(directory).chunk().regret.mean("seed")
+    assert mean.chunks is not None
+    np.testing.assert_allclose(mean.values, ds.regret.mean("seed"), rtol=1e-12)
+
+
+def test_another_study_in_the_same_directory_has_its_own_rounds(tmp_path):
+    run(study(**SMALL, num_seeds=8), tmp_path)
+    other = {"policies": [{"name": "exp3"}], "environments": [{"name": "bernoulli", "means": [0.1, 0.9]}]}
+    ds, _ = run(study(**other, num_seeds=8, horizon=100), tmp_path)
+    assert ds["round"].values.tolist() == np.unique(np.rint(np.geomspace(1, 100, 8))).astype(int).tolist()

@@ -173,6 +173,13 @@ def test_python_and_toml_are_the_same_study(tmp_path):
     }
 
 
+def test_a_changed_study_is_saved_as_changed(tmp_path):
+    path = made().save(tmp_path / "study.toml")
+    loaded = Study.load(path)
+    assert loaded.toml() == path.read_text()
+    assert Study.load(loaded.changed(num_seeds=9).save(tmp_path / "changed.toml")).num_seeds == 9
+
+
 def test_a_class_that_cannot_be_imported_cannot_be_named():
     from jaxbandit.types import pytree
 
