@@ -75,10 +75,9 @@ class Player:
         if sum(_part_count(path) for path in paths) < cell.num_seeds:
             return False
         parts = [part for part in map(self._read_part, paths) if part]
-        parts.sort(key=lambda part: part[0][0])
-        if sum(seeds.size for seeds, _, _ in parts) < cell.num_seeds:
+        seeds, order = np.unique(np.concatenate([part[0] for part in parts] or [np.zeros(0)]), return_index=True)
+        if seeds.size < cell.num_seeds:
             return False  # a damaged one has been removed: its seeds are played again
-        order = np.argsort(np.concatenate([seeds for seeds, _, _ in parts]))
         variables = {name: np.concatenate([part[name] for _, part, _ in parts])[order] for name in parts[0][1]}
         self._write(cell, variables, checkpoint.join([state for _, _, state in parts]).take(order))
         for path in paths:
@@ -100,7 +99,8 @@ class Player:
                     lanes.append(lane)
             if lanes:
                 known = [cell for cell in members if cell]
-                cell_of = np.asarray([known.index(members[n]) for n in np.asarray(about["cell_of"])[lanes]])
+                place = np.cumsum([cell is not None for cell in members]) - 1
+                cell_of = place[np.asarray(about["cell_of"])[lanes]]
                 job = lane_job(known, cell_of, np.asarray(about["seed_of"])[lanes], self.study, snapshot.t)
                 jobs.append((job, snapshot.take(lanes)))
         for start, group in itertools.groupby(sorted(cells, key=_start), key=_start):
@@ -143,6 +143,7 @@ class Player:
         return seeds, variables, Snapshot.from_arrays(about["t"], about["reached"], arrays)
 
     def _checkpoints(self) -> list[tuple[Snapshot, dict[str, Any]]]:
+        """Those on the disk, the farthest first: lanes that are in several go on from there."""
         found = []
         for path in sorted(self.store.checkpoints.glob("*.ckpt")):
             try:
@@ -154,7 +155,7 @@ class Player:
                 path.unlink(missing_ok=True)
                 continue
             found.append((Snapshot.from_arrays(about["t"], about["reached"], arrays), about))
-        return found
+        return sorted(found, key=lambda entry: -entry[0].t)
 
     def put(self, cell: Cell, seeds: np.ndarray, variables: dict[str, np.ndarray], state: Snapshot) -> None:
         """Takes results of some seeds of a cell: its file if that is all of them, a part if not."""
@@ -198,13 +199,15 @@ class _Keeper:
 
     def __init__(self, player: Player, job: LaneJob, start: Snapshot | None):
         self.player, self.job, self.from_checkpoint = player, job, start
-        self.path = player.store.checkpoints / f"{player.tag}.ckpt"
+        self.path = player.store.checkpoints / f"{player.tag}.ckpt"  # of the block under way
         self.saved_at = time.monotonic()
         self.final: Snapshot | None = None
 
     def start(self, lanes: np.ndarray) -> Snapshot | None:
         """From the checkpoint, or from the files of an earlier horizon."""
         self.saved_at = time.monotonic()
+        first = self.job.cells[int(self.job.cell_of[lanes[0]])].name.removesuffix(".nc")
+        self.path = self.player.store.checkpoints / f"{self.player.tag}.{first}.{self.job.seed_of[lanes[0]]}.ckpt"
         if self.from_checkpoint:
             return self.from_checkpoint.take(lanes)
         if not self.job.start:
