@@ -51,7 +51,7 @@ class Store:
         try:
             for path in (self.cells, self.parts, self.checkpoints):
                 path.mkdir(parents=True, exist_ok=True)
-            probe = self.directory / f".write-{os.getpid()}"
+            probe = self.directory / f".probe.{_writer()}.tmp"
             probe.write_bytes(b"")
             probe.unlink()
         except OSError as error:
@@ -100,8 +100,7 @@ class Store:
 
     def write(self, path: pathlib.Path, content: bytes | memoryview) -> None:
         """A file, whole or not at all."""
-        writer = f"{socket.gethostname()}-{threading.get_ident()}-{os.getpid()}"
-        temporary = path.with_name(f".{path.name}.{writer}.tmp")
+        temporary = path.with_name(f".{path.name}.{_writer()}.tmp")
         try:
             try:
                 with temporary.open("wb") as file:
@@ -154,6 +153,11 @@ class Store:
                 yield
             finally:
                 file.truncate(0)
+
+
+def _writer() -> str:
+    """This thread among all that may write to one directory."""
+    return f"{socket.gethostname()}-{threading.get_ident()}-{os.getpid()}"
 
 
 def _is_alive(process: int) -> bool:

@@ -40,7 +40,9 @@ class ExecutorTeam(Team):
         """Hands the cells out as tasks; a task whose worker dies is for the executor to give to another."""
         study, store = campaign.study, campaign.store
         content = study.model_dump(exclude_defaults=True)
-        told = {"block": engine.block, "chunk": engine.chunk, "checkpoint": engine.checkpoint}
+        told = {name: getattr(engine, name) for name in ("block", "chunk", "checkpoint")}
+        if isinstance(engine.devices, int):
+            told["devices"] = engine.devices
         place = str(study.directory), str(store.directory.resolve())
         tasks = [
             self.executor.submit(play_task, content, *place, [_spec(cell) for cell in task], told)

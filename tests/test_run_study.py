@@ -17,7 +17,7 @@ BASE = {
     "num_seeds": 100,
     "record": 8,
     "policies": [{"name": "exp3"}, {"name": "moss", "exploration": [0.5, 1.0]}],  # quick to compile
-    "environments": [{"name": "bernoulli", "means": [[0.2, 0.8], [0.4, 0.5]]}, SWITCHING],
+    "environments": [SWITCHING | {"law": {"name": "bernoulli", "means": [[0.2, 0.8], [0.4, 0.5], [0.1, 0.3]]}}],
 }
 SMALL = {"policies": [{"name": "exp3"}], "environments": [SWITCHING]}
 ENGINE = jb.Engine(block=64, devices=1)  # cells straddle blocks
@@ -56,8 +56,8 @@ def test_the_numbers_are_simulates(whole):
     ds, report, _ = whole
     assert report.played == 9 and report.found == 0
     policies = [jb.Exp3(), jb.grid(jb.MOSS, horizon=60, exploration=[0.5, 1.0])]
-    law = jb.Bernoulli(means=[0.2, 0.8])
-    worlds = [jb.grid(jb.Bernoulli, means=[[0.2, 0.8], [0.4, 0.5]]), jb.Switching(law, lengths=[30, 50, 1000])]
+    laws = [jb.Bernoulli(means=means) for means in ([0.2, 0.8], [0.4, 0.5], [0.1, 0.3])]
+    worlds = [jb.grid(jb.Switching, law=laws, lengths=[30, 50, 1000])]
     expected = jb.simulate(policies, worlds, horizon=60, num_seeds=100, record=8, engine=ENGINE)
     assert_same(ds.drop_vars(["seeds", "moment_order", "moment_bound"]), expected)
     assert ds.regret.dtype == np.float64 and ds.pulls.dtype == np.int32
@@ -140,8 +140,9 @@ def test_summaries_are_those_of_simulate_and_pool(tmp_path):
 
 
 def test_seeds_are_added_until_the_precision_is_reached(tmp_path):
-    policies = [{"name": "exp3"}, {"name": "uniform", "max_seeds": 120}]
-    plan = study(policies=policies, environments=BASE["environments"][:1], num_seeds=64, precision=0.05, max_seeds=2000)
+    policies = [{"name": "exp3"}, {"name": "moss", "max_seeds": 120}]
+    environments = [SWITCHING | {"lengths": [1000, 1, 1]}]  # no switch within the horizon
+    plan = study(policies=policies, environments=environments, num_seeds=64, precision=0.05, max_seeds=2000)
     ds, _ = run(plan, tmp_path)
     seeds = ds.seeds.values
     assert (seeds[1] == 120).all()
@@ -222,7 +223,7 @@ def test_damaged_checkpoints_and_parts_are_played_again(tmp_path, whole):
 def test_plan_counts_and_measures(tmp_path):
     plan = study()
     found = jb.plan(plan, tmp_path / "none", engine=ENGINE)
-    assert (found.cells, found.found, found.compiles, found.lanes) == (9, 0, 4, 900)
+    assert (found.cells, found.found, found.compiles, found.lanes) == (9, 0, 2, 900)
     assert found.seed_rounds == 900 * 60
     assert found.run_seconds > 0 and found.memory_bytes > 50e6
     assert not (tmp_path / "none").exists()

@@ -48,6 +48,14 @@ def cell_paths(directory: pathlib.Path) -> list[pathlib.Path]:
     return sorted((directory / "cells").iterdir())
 
 
+def test_a_stationary_world_has_simulates_numbers(done):
+    means = [[0.2, 0.8], [0.4, 0.5], [0.1, 0.3]]
+    expected = jb.simulate(
+        [jb.Exp3()], [jb.grid(jb.Bernoulli, means=means)], horizon=50, num_seeds=40, record=5, engine=ENGINE
+    )
+    assert_same(done[0].drop_vars(["seeds", "moment_order", "moment_bound"]), expected)
+
+
 def test_a_cell_cut_in_half_is_named_and_played_again(done):
     ds, directory = done
     path = cell_paths(directory)[1]

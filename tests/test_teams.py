@@ -83,8 +83,10 @@ def test_two_processes_share_the_seeds_of_few_cells(tmp_path, keep):
         runs = [both.submit(jb.run, study, tmp_path / "team", engine=ENGINE, team=team, stop=stop) for team in members]
         concurrent.futures.wait(runs, timeout=60, return_when=concurrent.futures.FIRST_EXCEPTION)
         stop.set()  # if one has failed, the other does not wait for it
-        for run in runs:
-            assert_same(run.result(), expected)
+        errors = [run.exception() for run in runs]
+    assert errors == [None, None]
+    for run in runs:
+        assert_same(run.result(), expected)
 
 
 def test_flags_go_together():
