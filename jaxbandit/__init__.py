@@ -1,5 +1,8 @@
 """jaxbandit: a simulator of heavy-tailed bandits in which a whole study is one compiled call."""
 
+import importlib as _importlib
+import typing as _typing
+
 from jaxbandit import xla as _xla
 
 _xla.configure()
@@ -26,3 +29,18 @@ from jaxbandit.statistics import quantile as quantile
 from jaxbandit.version import __version__ as __version__
 
 globals().update({cls.__name__: cls for cls in (*POLICIES.values(), *ENVIRONMENTS.values())})
+
+if _typing.TYPE_CHECKING:
+    from jaxbandit.assemble import load as load
+    from jaxbandit.forecast import plan as plan
+    from jaxbandit.run_study import run as run
+    from jaxbandit.study import Study as Study
+
+# What studies need is imported when it is first named: games alone start faster.
+_LATER = {"Study": "study", "run": "run_study", "load": "assemble", "plan": "forecast"}
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name in _LATER:
+        return getattr(_importlib.import_module(f"jaxbandit.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}")

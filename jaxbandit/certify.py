@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from jaxbandit import runner, study
+from jaxbandit import entries, runner, study
 from jaxbandit.engine import is_stationary
-from jaxbandit.environments import ENVIRONMENTS, Bernoulli, Pareto, StudentT, Switching
+from jaxbandit.environments import Bernoulli, Pareto, StudentT, Switching
 from jaxbandit.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.game import Environment, as_arrays
 from jaxbandit.policies import UniINF
@@ -61,7 +61,7 @@ def default_worlds(arms: Sequence[int] = (2, 10)) -> dict[str, Environment]:
 def read_worlds(text: str) -> dict[str, Environment]:
     """The worlds of a study file, or the one of an inline table such as ``{name = "pareto", means = [0.5, 1.0]}``."""
     if text.endswith(".toml"):
-        grids = study.read(pathlib.Path(text)).environment_grids()
+        listed = study.read(text).environment_entries()
     else:
         try:
             entry = tomllib.loads(f"world = {text}")["world"] if text.lstrip().startswith("{") else {"name": text}
@@ -70,8 +70,8 @@ def read_worlds(text: str) -> dict[str, Environment]:
                 f'--world {text!r} is no inline table: {error}; write \'{{name = "pareto", means = [0.5, 1.0], '
                 "tail_index = 1.3}' or the path of a study file"
             ) from None
-        grids = [study.build(entry, ENVIRONMENTS, "environments", {})]
-    return {repr(point): point for grid in grids for point in grid.points}
+        listed = [entries.read_entry(entry, "environments", pathlib.Path(), {})]
+    return {repr(point): point for entry in listed for point in entry.grid().points}
 
 
 def certify(
@@ -123,9 +123,8 @@ def certify(
         for world in worlds.values():
             before = len(parts) * games
             report = functools.partial(_report, progress, before, len(worlds) * games)
-            parts.append(
-                _certify_one(world, horizon, num_seeds, seed, _narrowed(config, world, num_seeds), report, fields)
-            )
+            told = world.at_horizon(horizon) if hasattr(world, "at_horizon") else world  # pyright: ignore[reportAttributeAccessIssue]
+            parts.append(_certify_one(told, horizon, num_seeds, seed, config, report, fields))
     ds = xr.concat(parts, dim=xr.Variable("environment", list(worlds)))
     return ds.assign_attrs(
         horizon=horizon,
@@ -154,10 +153,10 @@ def run_controls(horizon: int = QUICK_HORIZON, num_seeds: int = QUICK_SEEDS, see
     return {name: broken(certify({label: world}, **sizes, **fields)) for name, fields in CONTROLS.items()}
 
 
-def _narrowed(config: Engine, world: Environment, num_seeds: int) -> Engine:
+def _narrowed(config: Engine, job: runner.Job) -> Engine:
     """No block wider than the seeds: it would be padded, and here a round costs more than its dispatch."""
-    width = min(config.width(world.num_arms), -(-num_seeds // config.mesh().size))
-    return dataclasses.replace(config, block=width)
+    width = config.width(job.num_arms, runner.state_size(job.policies[0], job.num_arms))
+    return dataclasses.replace(config, block=min(width, -(-job.num_seeds // config.mesh().size)))
 
 
 def _report(progress: runner.Progress, before: int, total: int, done: int, _: int) -> None:
@@ -180,7 +179,7 @@ def _certify_one(
             seed=seed,
             measures=names,
         )
-        runner.run(job, config, lambda _, block: blocks.append(block), report, timing)
+        runner.run(job, _narrowed(config, job), lambda _, block: blocks.append(block), report, timing)
     found = {name: np.concatenate([block[name] for block in blocks])[:, -1] for name in (*names, "regret")}
     failed = np.concatenate([block["failed"] for block in blocks])
 

@@ -1,11 +1,16 @@
-"""The command line: ``jaxbandit run``, ``plot``, ``certify``, ``list``, ``inspect``, ``doctor``."""
+"""The command line: ``jaxbandit run``, ``plan``, ``plot``, ``certify``, ``list``, ``inspect``, ``doctor``."""
 
 import dataclasses
+import json
+import os
 import pathlib
+import shlex
 import sys
+import threading
 import time
+import warnings
 from importlib import metadata
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import jax
 import numpy as np
@@ -13,14 +18,15 @@ import typer
 import xarray as xr
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-import jaxbandit as jb
-from jaxbandit import study as studies
-from jaxbandit import xla
-from jaxbandit.grid import text
-from jaxbandit.inspection import Inspection
-from jaxbandit.types import public_fields
+from jaxbandit import entries, forecast, run_study, tables, teams, xla
+from jaxbandit.assemble import opened
+from jaxbandit.campaign import Report
+from jaxbandit.interrupt import InterruptedRunError, interruptible
+from jaxbandit.progress import bar
+from jaxbandit.runner import Engine
+from jaxbandit.store import Store, StoreError
+from jaxbandit.study import Study
 from jaxbandit.version import __version__
 
 app = typer.Typer(
@@ -28,6 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Simulates heavy-tailed bandits: whole studies as one compiled call.",
 )
+DATASET_BYTES = 1 << 30  # a dataset up to this size is also written as one file
 # Wide enough for a table when the output is piped, where rich would assume 80 columns.
 console = Console(width=None if sys.stdout.isatty() else 160)
 
@@ -50,37 +57,89 @@ def _options(
 @app.command()
 def run(
     study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")],
-    out: Annotated[pathlib.Path | None, typer.Option(help="Directory for the results.")] = None,
+    out: Annotated[pathlib.Path | None, typer.Option(help="Directory for cells and results.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in seconds.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, nothing else.")] = False,
+    precision: Annotated[
+        float | None, typer.Option(help="Add seeds until the 95 % band of the mean is this narrow, relative to it.")
+    ] = None,
+    dask: Annotated[str | None, typer.Option(help="Play on the workers of this Dask scheduler (HOST:PORT).")] = None,
+    coordinator: Annotated[str | None, typer.Option(help="HOST:PORT of the first of several processes.")] = None,
+    num_processes: Annotated[int | None, typer.Option(help="How many there are (found out under Slurm).")] = None,
+    process_id: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
 ) -> None:
-    """Plays a study; prints a table, writes a dataset and a figure."""
-    plan = studies.read(study)
-    plan = plan.quick() if quick else plan
-    directory = out or pathlib.Path("results") / study.stem
-    directory.mkdir(parents=True, exist_ok=True)
-    console.print(f"[bold]{plan.title}[/bold]  ({plan.horizon:,} rounds, {plan.num_seeds:,} seeds)")
+    """Plays what is missing of a study; prints a table, writes cells, a dataset and a figure."""
+    plan = _read(study, quick, precision)
+    directory = out or _directory(study, quick)
+    team = _team(dask, coordinator, num_processes, process_id)
+    talk = not (quiet or as_json) and team.leads
+    if talk:
+        console.print(f"[bold]{plan.title}[/bold]  ({plan.horizon:,} rounds, {plan.num_seeds:,} seeds)")
     began = time.perf_counter()
-    ds = jb.simulate(
-        plan.policy_grids(),
-        plan.environment_grids(),
-        horizon=plan.horizon,
-        num_seeds=plan.num_seeds,
-        seed=plan.seed,
-        record=plan.record,
-        dtype=plan.dtype,
-        keep=plan.keep,
-        measures=plan.measures,
-        engine=jb.Engine(progress=True),
-    ).assign_attrs(title=plan.title, study=study.read_text(encoding="utf-8"))
-    console.print(regret_table(ds))
-    _report_failures(ds)
-    from jaxbandit.plots import regret_curves
+    report = Report()
 
-    ds.to_netcdf(directory / "dataset.nc", engine="h5netcdf")
-    figure = regret_curves(ds, directory / "regret.png", plan.title)
+    def work(stop: threading.Event) -> xr.Dataset:
+        with bar(talk) as show:
+            return run_study.run(
+                plan,
+                directory,
+                notice=lambda done, total, cells, of: show(done, total, f"{cells}/{of} cells"),  # pyright: ignore[reportCallIssue]
+                stop=stop,
+                report=report,
+                team=team,
+            )
+
+    try:
+        ds = interruptible(work)
+    except InterruptedRunError as interrupted:
+        _say_how_to_resume(study, out, quick, directory, interrupted.saved)
+    if not team.leads:
+        return
+    stats = tables.final_summary(ds)
+    written = _write_results(ds, stats, directory, plan.title)
     seconds = time.perf_counter() - began
-    console.print(f"compiled {ds.compile_seconds:.1f} s, played {ds.run_seconds:.1f} s, {seconds:.1f} s in all")
-    console.print(f"dataset {directory / 'dataset.nc'}\nfigure  {figure}")
+    timing = report.timing
+    if as_json:
+        about = {
+            "title": plan.title,
+            "directory": str(directory),
+            "horizon": plan.horizon,
+            "seed": plan.seed,
+            "cells_played": report.played,
+            "cells_found": report.found,
+            "compile_seconds": round(timing.compile_seconds, 3),
+            "run_seconds": round(timing.run_seconds, 3),
+        }
+        print(json.dumps(about | {"results": tables.results_json(stats)}, indent=1))
+    if talk:
+        console.print(tables.regret_table(stats))
+        for sentence in tables.failures(stats):
+            console.print(sentence, style="red", markup=False)
+        aside = f"; {report.aside} cells of another platform or version left aside" if report.aside else ""
+        console.print(f"{report.played} cells played, {report.found} found{aside}")
+        console.print(
+            f"compiled {timing.compile_seconds:.1f} s, played {timing.run_seconds:.1f} s, {seconds:.1f} s in all"
+        )
+        for line in written:
+            console.print(line, markup=False)
+
+
+@app.command()
+def plan(
+    study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")],
+    out: Annotated[pathlib.Path | None, typer.Option(help="Directory whose cells are not counted.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="The cut-down version.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """Says what a study will take, from a short probe; runs and writes nothing."""
+    planned = _read(study, quick, None)
+    found = forecast.plan(planned, out or _directory(study, quick))
+    if as_json:
+        print(json.dumps(dataclasses.asdict(found), indent=1))
+        return
+    console.print(f"[bold]{planned.title}[/bold]  ({planned.horizon:,} rounds, {planned.num_seeds:,} seeds)")
+    console.print(tables.plan_table(found))
 
 
 @app.command()
@@ -96,18 +155,15 @@ def plot(
     """Draws publication figures: regret, growth with lower bounds, heat maps of sweeps, decomposition."""
     from jaxbandit import plots
 
-    path = source / "dataset.nc" if source.is_dir() else source
-    if not path.is_file():
-        raise ValueError(f"{path} does not exist; give the directory that `jaxbandit run` wrote, or a dataset (.nc)")
-    with xr.open_dataset(path, engine="h5netcdf") as ds:
-        made = plots.draw(
-            ds.load(),
-            out or path.parent / "figures",
-            formats=[ending.strip() for ending in formats.split(",")],
-            worlds=plots.worlds_of(ds),
-            method=band,
-            simultaneous=simultaneous,
-        )
+    ds = opened(source)
+    made = plots.draw(
+        ds,
+        out or (source if source.is_dir() else source.parent) / "figures",
+        formats=[ending.strip() for ending in formats.split(",")],
+        worlds=plots.worlds_of(ds),
+        method=band,
+        simultaneous=simultaneous,
+    )
     for figure in made:
         console.print(f"figure  {figure}")
 
@@ -133,7 +189,7 @@ def certify(
     )
     horizon = horizon or (certificates.QUICK_HORIZON if quick else certificates.HORIZON)
     num_seeds = num_seeds or (certificates.QUICK_SEEDS if quick else certificates.NUM_SEEDS)
-    engine = jb.Engine(progress=True)
+    engine = Engine(progress=True)
     ds = certificates.certify(worlds, horizon=horizon, num_seeds=num_seeds, seed=seed, engine=engine)
     for table in certificates.tables(ds):
         console.print(table)
@@ -150,15 +206,8 @@ def certify(
 @app.command("list")
 def list_() -> None:
     """Names of the policies and worlds that a study may use."""
-    for title, registry, columns in (
-        ("policies", jb.POLICIES, {}),
-        ("environments", jb.ENVIRONMENTS, {"moments": "moments", "best arm truncated non-negative": "nonnegative"}),
-    ):
-        table = Table("name", "fields", *columns, "what it is", title=title, title_justify="left")
-        for name, cls in registry.items():
-            told = (getattr(cls, attribute, "") for attribute in columns.values())
-            table.add_row(name, ", ".join(_field_text(cls)), *told, (cls.__doc__ or "").strip().splitlines()[0])
-        console.print(table)
+    for section in entries.REGISTRIES:
+        console.print(tables.registry_table(section))
 
 
 @app.command()
@@ -170,14 +219,15 @@ def inspect(
 ) -> None:
     """Looks at a measured table: tails, gap, scale, assumptions; leaves a picture."""
     from jaxbandit import inspection
+    from jaxbandit.readers import read_table
     from jaxbandit.tails import tails
 
-    read = jb.read_table(table, key=key, missing=True)
+    read = read_table(table, key=key, missing=True)
     losses = -read.losses if rewards or read.rewards else read.losses
     found = inspection.inspect(losses, read.arms)
     path = out or pathlib.Path("results") / f"inspect-{read.name.replace(':', '-')}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
-    for part in inspection_tables(read.name, found):
+    for part in tables.inspection_tables(read.name, found):
         console.print(part)
     console.print(f"figure  {tails(losses, found, path, read.name)}")
 
@@ -202,80 +252,61 @@ def doctor() -> None:
     console.print(table)
 
 
-def regret_table(ds: xr.Dataset) -> Table:
-    """Final regret of every policy in every world, with its standard error."""
-    stats = jb.summary(ds).isel(round=-1)
-    table = Table(
-        title=f"pseudo-regret after {int(stats['round']):,} rounds: mean ± standard error (median)",
-        title_justify="left",
-    )
-    table.add_column("policy")
-    for world in stats.environment.values:
-        table.add_column(Text(str(world)), justify="right")  # Text: a label's brackets are no markup
-    for policy in stats.policy.values:
-        cells = []
-        for world in stats.environment.values:
-            at = stats.sel(policy=policy, environment=world)
-            median = float(at.regret_quantile.sel(quantile=0.5))
-            cells.append(f"{float(at.regret_mean):,.1f} ± {float(at.regret_stderr):,.1f} ({median:,.1f})")
-        table.add_row(Text(str(policy)), *cells)
-    return table
+def _read(path: pathlib.Path, quick: bool, precision: float | None) -> Study:
+    study = Study.load(path)
+    study = study.quick() if quick else study
+    return study if precision is None else study.changed(precision=precision)
 
 
-def inspection_tables(name: str, found: Inspection) -> list[Table]:
-    """The facts, the arms, the tail by threshold and the assumptions of an inspected table."""
-    rounds, num_arms = found.rounds, len(found.arms)
-    facts = Table(show_header=False, box=None)
-    sizes = " / ".join(f"{size:.4g}" for size in found.quantiles)
-    skipped = " / ".join(f"{count:,.0f}" for count in found.skipped)
-    for fact, value in {
-        "table": f"{name}, {rounds:,} rounds x {num_arms} arms",
-        "missing entries": f"{found.missing:,}" + (" (a replay needs every entry)" if found.missing else ""),
-        "gap": f"{found.gap:.4g} between {found.arms[found.best]!r} and the next" if num_arms > 1 else "one arm",
-        "50 / 90 / 99 % of |loss|": sizes,
-        "rounds uniINF skips": f"about {skipped} of {rounds:,} if losses were of those sizes",
-        "scale": f"{found.scale:.4g} makes the 99 % quantile 1" if found.quantiles[-1] else "any: it is all but 0",
-    }.items():
-        facts.add_row(f"[bold]{fact}[/bold]", Text(value))
-    fractions = [f"top {100 * fraction:g} %" for fraction in found.tail_fractions]
-    arms = Table("arm", "mean", *fractions, "stable", title="tail index by Hill's estimate", title_justify="left")
-    for n in np.argsort(found.means, kind="stable"):
-        index = [_number(value) for value in found.tail_index[:, n]]
-        arms.add_row(Text(found.arms[n]), f"{found.means[n]:.5g}", *index, "yes" if found.stable[n] else "no")
-    arms.add_section()
-    arms.add_row("median", f"{np.median(found.means):.5g}", *map(_number, found.typical_index), "")
-    assumptions = Table("assumption", "holds", "why", title="assumptions", title_justify="left")
-    for row in found.assumptions():
-        assumptions.add_row(*map(Text, row))
-    return [facts, arms, assumptions]
+def _team(
+    dask: str | None, coordinator: str | None, num_processes: int | None, process_id: int | None
+) -> run_study.Team:
+    if dask is not None:
+        return teams.dask_team(dask)[0]
+    return teams.process_team(coordinator, num_processes, process_id) or run_study.Team()
 
 
-def _number(value: float) -> str:
-    return "" if np.isnan(value) else f"{value:.2f}"
+def _directory(study: pathlib.Path, quick: bool) -> pathlib.Path:
+    """Where results go unless --out says otherwise; a quick run's rounds are not those of the whole study."""
+    return pathlib.Path("results") / (f"{study.stem}-quick" if quick else study.stem)
 
 
-def _report_failures(ds: xr.Dataset) -> None:
-    failed = jb.summary(ds).failed
-    for policy in failed.policy.values:
-        count = int(failed.sel(policy=policy).sum())
-        if count:
-            message = f"{count} games of {policy} failed: their state was not finite (see `failed`)"
-            console.print(message, style="red", markup=False)
-    if ds.attrs.get("infinite_losses"):
-        console.print(f"[yellow]{ds.infinite_losses} games suffered an infinite loss; their `loss` is inf[/yellow]")
+def _write_results(ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Path, title: str) -> list[str]:
+    """The dataset in one file, unless it is large, and the figure."""
+    from jaxbandit.plots import regret_curves
+
+    try:
+        figure = f"figure  {regret_curves(stats, directory / 'regret.png', title)}"
+    except OSError as error:
+        raise StoreError(f"cannot write the figure in {directory}: {error}; the cells are whole") from None
+    path = directory / "dataset.nc"
+    if ds.nbytes > DATASET_BYTES:
+        path.unlink(missing_ok=True)
+        return [f"dataset {tables.size(ds.nbytes)}: open it with jb.load({str(directory)!r})", figure]
+    content = ds.load().to_netcdf(engine="h5netcdf")
+    Store(directory).write(path, content)
+    return [f"dataset {path}", figure]
 
 
-def _field_text(cls: type) -> list[str]:
-    return [
-        name + ("" if spec.default is dataclasses.MISSING else f"={text(spec.default)}")
-        for name, spec in public_fields(cls).items()
-    ]
+def _say_how_to_resume(
+    study: pathlib.Path, out: pathlib.Path | None, quick: bool, directory: pathlib.Path, saved: bool
+) -> NoReturn:
+    command = ["jaxbandit", "run", str(study), *(["--out", str(out)] if out else []), *(["--quick"] if quick else [])]
+    kept = "finished cells and games under way are kept" if saved else "finished cells and checkpoints are kept"
+    sys.stdout.flush()
+    print(f"\nstopped; {kept} in {directory}. To go on: {shlex.join(command)}", file=sys.stderr, flush=True)
+    os._exit(130)  # past the thread, which may be inside the compiler
 
 
 def main() -> None:
     """Runs the command line; bad input ends with its message and exit code 2."""
+    warnings.showwarning = _show_warning
     try:
         app()
-    except ValueError as error:
+    except (ValueError, StoreError) as error:
         Console(stderr=True).print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
         raise SystemExit(2) from None
+
+
+def _show_warning(message: Warning | str, category, filename, lineno, file=None, line=None) -> None:
+    Console(stderr=True).print(f"warning: {message}", style="yellow", highlight=False, markup=False, soft_wrap=True)

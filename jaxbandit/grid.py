@@ -20,11 +20,17 @@ class Grid:
     cls: type
     axes: Mapping[str, Sequence[Any]]  # swept fields only
     points: Sequence[Any]  # one object per combination, the last axis fastest
+    zipped: Sequence[Sequence[str]] = ()  # groups of axes that advance together
+    shown: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # fields that labels show otherwise
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Length of each axis."""
         return tuple(len(values) for values in self.axes.values())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The swept values of each point."""
+        return combinations(self.axes, self.zipped)
 
     def coordinates(self) -> dict[str, list]:
         """The values of each axis as coordinate labels."""
@@ -51,13 +57,29 @@ def grid(cls: type, **values: Any) -> Grid:
     for name in values:
         if name not in specs:
             raise ValueError(f"{cls.__name__} has no field {name!r}; {suggest(name, specs)}")
-    axes = {name: list(value) for name, value in values.items() if _is_axis(specs[name], value)}
+    axes = {name: list(value) for name, value in values.items() if is_axis(specs[name], value)}
     for name, choices in axes.items():
         if not choices:
             raise ValueError(f"{cls.__name__}.{name} is swept over no value; give at least one")
     fixed = {name: value for name, value in values.items() if name not in axes}
-    points = [cls(**fixed, **dict(zip(axes, point, strict=True))) for point in itertools.product(*axes.values())]
+    points = [cls(**fixed, **row) for row in combinations(axes)]
     return Grid(cls=cls, axes=axes, points=points)
+
+
+def combinations(axes: Mapping[str, Sequence[Any]], zipped: Sequence[Sequence[str]] = ()) -> list[dict[str, Any]]:
+    """Every combination of the values, the last axis fastest; zipped axes advance together."""
+    group_of = {name: tuple(group) for group in zipped for name in group}
+    groups = dict.fromkeys(group_of.get(name, (name,)) for name in axes)
+    steps = [
+        [dict(zip(group, step, strict=True)) for step in zip(*(axes[n] for n in group), strict=True)]
+        for group in groups
+    ]
+    return [{name: value for step in row for name, value in step.items()} for row in itertools.product(*steps)]
+
+
+def registry_name(cls: type, registry: Mapping[str, type]) -> str:
+    """The key of a class, or its own name if it is not registered."""
+    return next((key for key, known in registry.items() if known is cls), cls.__name__)
 
 
 def as_grid(obj: Any) -> Grid:
@@ -105,7 +127,14 @@ def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
     return f"did you mean {near[0]!r}? Known: {listing}" if near else f"known: {listing}"
 
 
-def _is_axis(spec: dataclasses.Field, value: Any) -> bool:
+def for_run(worlds: Grid, horizon: int) -> Grid:
+    """The grid with every world that depends on the horizon told it."""
+    told = [point.at_horizon(horizon) if hasattr(point, "at_horizon") else point for point in worlds.points]
+    return dataclasses.replace(worlds, points=told)
+
+
+def is_axis(spec: dataclasses.Field, value: Any) -> bool:
+    """Whether a value of a field is a list to sweep over."""
     return _depth(value) > rank(spec)
 
 

@@ -8,6 +8,7 @@ import itertools
 import math
 import pathlib
 import tomllib
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -240,11 +241,13 @@ def labelled(ds: xr.Dataset) -> xr.Dataset:
 
 def worlds_of(ds: xr.Dataset) -> dict[str, Any]:
     """The worlds of a dataset by label, rebuilt from the study file it carries; none if it carries none."""
-    if "study" not in ds.attrs:
+    try:
+        grids = study.parse(tomllib.loads(ds.attrs["study"])).environment_grids() if "study" in ds.attrs else []
+    except ValueError as error:  # a file that it names is not found from here
+        warnings.warn(f"the worlds cannot be rebuilt, so no lower bounds are drawn: {error}", stacklevel=2)
         return {}
-    grids = study.parse(tomllib.loads(ds.attrs["study"])).environment_grids()
     points = [point for grid in grids for point in grid.points]
-    labels = [str(label) for label in np.atleast_1d(ds.environment.values)]
+    labels = [str(label) for label in np.atleast_1d(ds.environment.values)] if points else []
     return dict(zip(labels, points, strict=True)) if len(labels) == len(points) else {}
 
 

@@ -8,12 +8,12 @@ from jaxbandit.runner import Progress
 
 @contextlib.contextmanager
 def bar(progress: bool | Progress, title: str = "playing") -> Iterator[Progress]:
-    """Yields a function of (seed-rounds done, in all)."""
+    """Yields a function of (seed-rounds done, in all) and, if it is a bar on the terminal, a note."""
     if callable(progress):
         yield progress
         return
     if not progress:
-        yield lambda done, total: None
+        yield lambda done, total, note="": None
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -24,15 +24,17 @@ def bar(progress: bool | Progress, title: str = "playing") -> Iterator[Progress]
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TextColumn("{task.fields[speed]}"),
+        TextColumn("{task.fields[note]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
     )
     with Bar(*columns, console=Console(stderr=True)) as display:
-        task = display.add_task(title, total=None, speed="compiling")
+        task = display.add_task(title, total=None, speed="compiling", note="")
 
-        def show(done: int, total: int) -> None:
+        def show(done: int, total: int, note: str = "") -> None:
             speed = display.tasks[0].speed
-            display.update(task, completed=done, total=total, speed=f"{speed / 1e6:.1f} M rounds/s" if speed else "")
+            shown = f"{speed / 1e6:.1f} M rounds/s" if speed else ""
+            display.update(task, completed=done, total=total, speed=shown, note=note)
 
         yield show

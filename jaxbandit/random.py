@@ -18,6 +18,7 @@ from jaxbandit.types import Array
 # The consumers of a round's bits, in the second word of the counter.
 POLICY, ARM, LOSS = 0, 1, 2
 DRAWS = 1 << 24  # draws a stream may make in one round
+PRNG = "threefry2x32-20, counter (round, consumer, pair), key fold_in(key(seed), n)"
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 

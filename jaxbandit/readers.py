@@ -97,19 +97,32 @@ def replay_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, 
 
     ``key``, ``arms`` and ``header`` go to ``read_table``.
     """
+    read, values = _named_table("replay", "losses", values, directory)
+    return values if read is None else {"losses": read.losses, "name": read.name, "rewards": read.rewards} | values
+
+
+def scheduled_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, Any]:
+    """The fields of a ``scheduled`` entry of a study; ``table`` may name a file of means, as in ``replay_fields``."""
+    read, values = _named_table("scheduled", "means", values, directory)
+    return values if read is None else {"means": read.losses} | values
+
+
+def _named_table(
+    name: str, field: str, values: dict[str, Any], directory: pathlib.Path
+) -> tuple[Table | None, dict[str, Any]]:
+    """The table that an entry names, if it does, and its other values."""
     if "table" not in values:
-        if "losses" not in values:
-            raise ValueError('replay needs table = "path of a file", or losses = [[...], ...]')
-        return values
+        if field not in values:
+            raise ValueError(f'{name} needs table = "path of a file", or {field} = [[...], ...]')
+        return None, values
     values = dict(values)
     path = values.pop("table")
     if not isinstance(path, str):
-        raise ValueError(f"replay: table must be the path of one file, got {path!r}; give every table its own entry")
-    if "losses" in values:
-        raise ValueError(f"replay: both losses and table ({path}) are given; keep one")
-    options = {name: values.pop(name) for name in ("key", "arms", "header") if name in values}
-    read = read_table(directory / path, **options)
-    return {"losses": read.losses, "name": read.name, "rewards": read.rewards} | values
+        raise ValueError(f"{name}: table must be the path of one file, got {path!r}; give every table its own entry")
+    if field in values:
+        raise ValueError(f"{name}: both {field} and table ({path}) are given; keep one")
+    options = {option: values.pop(option) for option in ("key", "arms", "header") if option in values}
+    return read_table(directory / path, **options), values
 
 
 @dataclasses.dataclass(frozen=True)

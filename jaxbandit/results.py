@@ -1,7 +1,6 @@
 """What a run hands back: a labelled dataset, its summary, and paired comparisons."""
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
@@ -16,7 +15,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 _RESERVED = {"seed", "round", "arm", "policy", "environment"}  # dimensions of every dataset: no name for a swept field
 
-_LONG_NAMES = {
+LONG_NAMES = {
     "regret": "pseudo-regret against the best fixed arm so far",
     "regret_mean": "mean pseudo-regret",
     "regret_stderr": "standard error of the mean pseudo-regret",
@@ -24,6 +23,14 @@ _LONG_NAMES = {
     "loss": "suffered loss (its variance may be infinite)",
     "pulls": "number of times each arm was played",
     "failed": "first round at which the state was not finite, 0 if never",
+}
+
+_DIMS = {
+    "failed": ("seed",),
+    "regret_quantile": ("quantile", "round"),
+    "trace_x": ("traced_seed", "t", "arm"),
+    "trace_arm": ("traced_seed", "t"),
+    "trace_loss": ("traced_seed", "t"),
 }
 
 
@@ -61,8 +68,8 @@ def labels(grids: Sequence[tuple[str, Grid]]) -> list[str]:
     """``uniinf[initial_scale=4]`` for every point, made unique by what differs."""
     names = []
     for key, grid in grids:
-        for point in _points(grid):
-            values = point | _differing(key, grid, grids)
+        for row in grid.rows():
+            values = row | _differing(key, grid, grids)
             inside = ",".join(f"{name}={text(value)}" for name, value in values.items())
             names.append(f"{key}[{inside}]" if inside else key)
     seen: dict[str, int] = {}
@@ -142,18 +149,35 @@ def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] =
 
 def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:
     """Mean, standard error and quantiles over the seeds."""
-    count = regret.sizes["seed"]
-    spread = regret.std("seed", ddof=1) if count > 1 else xr.full_like(regret.isel(seed=0, drop=True), np.nan)
+    count = _played(regret)
+    several = regret.sizes["seed"] > 1
+    spread = regret.std("seed", ddof=1) if several else xr.full_like(regret.isel(seed=0, drop=True), np.nan)
     out = xr.Dataset(
         {
             "regret_mean": regret.mean("seed"),
-            "regret_stderr": spread / math.sqrt(count),
+            "regret_stderr": spread / np.sqrt(count),
             "regret_quantile": regret.quantile(list(quantiles), dim="seed"),
         }
     )
     for name in out:
-        out[name].attrs["long_name"] = _LONG_NAMES[str(name)]
+        out[name].attrs["long_name"] = LONG_NAMES[str(name)]
     return out
+
+
+def _played(regret: xr.DataArray) -> Any:
+    """Seeds behind a mean; a study may have more of them in one cell than in another."""
+    there = regret.notnull()
+    return regret.sizes["seed"] if bool(there.all()) else there.sum("seed")
+
+
+def reduce_cell(cell: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What ``keep="summary"`` keeps of one policy in one world; variables come as [seed, round, ...]."""
+    regret = xr.DataArray(cell["regret"], dims=("seed", "round"))
+    stats = {str(name): values.values for name, values in summarise(regret).items()}
+    traced = {name: values for name, values in cell.items() if name.startswith("trace_")}
+    others = {name: values for name, values in cell.items() if name not in ("regret", "failed", *traced)}
+    means = {name: np.asarray(values.mean(axis=0)) for name, values in others.items()}
+    return {**stats, **means, **traced, "failed": np.asarray((cell["failed"] > 0).sum())}
 
 
 def compare(
@@ -175,10 +199,10 @@ def compare(
         raise ValueError('compare() pairs seeds, which keep="summary" drops; run with keep="seeds"')
     first, second = _select(ds.regret, a), _select(ds.regret, b)
     difference = first - second
-    count = difference.sizes["seed"]
-    if count < 2:
-        raise ValueError(f"compare() needs at least 2 seeds, got {count}")
-    mean, stderr = difference.mean("seed"), difference.std("seed", ddof=1) / math.sqrt(count)
+    count = _played(difference)
+    if np.min(count) < 2:
+        raise ValueError(f"compare() needs at least 2 seeds that both have played, got {int(np.min(count))}")
+    mean, stderr = difference.mean("seed"), difference.std("seed", ddof=1) / np.sqrt(count)
     half = _normal_quantile(0.5 + level / 2) * stderr
     independent = first.var("seed", ddof=1) + second.var("seed", ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -207,24 +231,17 @@ def _select(regret: xr.DataArray, which: str | Mapping[str, Any]) -> xr.DataArra
     return regret.sel(where, drop=True)
 
 
+def variable_dims(name: str, rank: int, seeds: bool) -> tuple[str, ...]:
+    """Dimensions of a variable behind those of its policy and world; ``seeds`` if every seed is kept."""
+    dims = _DIMS.get(name, ("seed", "round", "arm", *(f"{name}_{n}" for n in range(rank))))
+    return tuple(dim for dim in dims if seeds or dim != "seed")[:rank]
+
+
 def _dataset(variables: Mapping[str, np.ndarray], axes: tuple[str, ...], coords: Mapping[str, Any]) -> xr.Dataset:
-    tails = {
-        "failed": ("seed",),
-        "pulls": ("seed", "round", "arm"),
-        "regret_mean": ("round",),
-        "regret_stderr": ("round",),
-        "regret_quantile": ("quantile", "round"),
-        "trace_x": ("traced_seed", "t", "arm"),
-        "trace_arm": ("traced_seed", "t"),
-        "trace_loss": ("traced_seed", "t"),
-    }
     data = {}
     for name, values in variables.items():
-        rank = values.ndim - len(axes)
-        tail = tails.get(name, ("seed", "round", "arm")[:rank] if "seed" in coords else ("round", "arm")[:rank])
-        if "seed" not in coords:
-            tail = tuple(dim for dim in tail if dim != "seed")
-        data[name] = xr.Variable((*axes, *tail), values, {"long_name": _LONG_NAMES.get(name, name)})
+        tail = variable_dims(name, values.ndim - len(axes), "seed" in coords)
+        data[name] = xr.Variable((*axes, *tail), values, {"long_name": LONG_NAMES.get(name, name)})
     return xr.Dataset(data, coords=dict(coords))
 
 
@@ -234,10 +251,6 @@ def _axis_names(policies: Grid, environments: Grid) -> dict[tuple[str, str], str
         (("policy", name) for name in policies.axes), (("environment", name) for name in environments.axes)
     )
     return {(side, name): f"{side}_{name}" if name in both | _RESERVED else name for side, name in sides}
-
-
-def _points(grid: Grid) -> list[dict[str, Any]]:
-    return [dict(zip(grid.axes, point, strict=True)) for point in itertools.product(*grid.axes.values())]
 
 
 def _swept(grids: Sequence[tuple[str, Grid]]) -> list[str]:
@@ -259,12 +272,12 @@ def _differing(key: str, grid: Grid, grids: Sequence[tuple[str, Grid]]) -> dict[
 
 
 def _fields(grid: Grid) -> dict[str, Any]:
-    return field_values(grid.points[0])
+    return field_values(grid.points[0]) | dict(grid.shown)
 
 
 def _along(grid: Grid, name: str) -> list[Any]:
     if name in grid.axes:
-        return [point[name] for point in _points(grid)]
+        return [row[name] for row in grid.rows()]
     return [_fields(grid).get(name)] * len(grid.points)
 
 

@@ -17,8 +17,9 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxbandit import engine, lanes, totals
+from jaxbandit.checkpoint import Keeper, Snapshot, take_snapshot
 from jaxbandit.game import Environment, Policy, game_key
-from jaxbandit.types import shared_leaves
+from jaxbandit.types import fingerprint, shared_leaves
 
 STOPS = 16  # recorded rounds per call
 # Narrower blocks compile to other code for small reductions, with other rounding.
@@ -38,12 +39,14 @@ class Engine:
       chunk: Rounds whose random bits are drawn at once.
       devices: Number of devices, or the devices; default all of them.
       progress: True for a progress bar, or a function of (seed-rounds done, in all).
+      checkpoint: Seconds between two checkpoints of games under way; only studies in a directory have them.
     """
 
     block: int | None = None
     chunk: int | None = None
     devices: int | Sequence[Any] | None = None
     progress: bool | Progress = False
+    checkpoint: float = 5.0
 
     def __post_init__(self):
         for name in ("block", "chunk"):
@@ -91,6 +94,7 @@ class Job:
     seed: int
     measures: tuple[str, ...] = ()
     trace: int = 0
+    start: int = 0  # rounds that the keeper's lanes have behind them
 
     @property
     def num_lanes(self) -> int:
@@ -113,8 +117,8 @@ class Job:
 Sink = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 
 
-def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing) -> None:
-    """Plays a job block by block; ``sink`` gets each block when it is done."""
+def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing, keeper: Keeper | None = None) -> None:
+    """Plays a job block by block; ``sink`` gets each block when it is done, ``keeper`` sees it on the way."""
     mesh, width = config.mesh(), config.width(job.num_arms, state_size(job.policies[0], job.num_arms))
     policies, environments = _stacked(job.policies, mesh), _stacked(job.environments, mesh)
     state_fields = _state_fields(job.policies[0], job.num_arms)
@@ -139,21 +143,17 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
             program=dataclasses.replace(program, trace=bool((seed_of[: numbers.size] < job.trace).any())),
             job=job,
         )
-        done_before = first * int(job.record[-1])
-        report = functools.partial(_report, progress, done_before, numbers.size, _total(job))
-        variables = block.play(report, timing, pace)
+        report = functools.partial(_report, progress, job, first, numbers.size)
+        variables = block.play(numbers, report, timing, pace, keeper)
         variables = {name: values[: numbers.size] for name, values in variables.items()}
         variables["regret"] = totals.regret(variables, gaps, environment_of[: numbers.size])
         variables.pop("gap", None)
         sink(numbers, variables)
 
 
-def _total(job: Job) -> int:
-    return job.num_lanes * int(job.record[-1])
-
-
-def _report(progress: Progress, done_before: int, num_lanes: int, total: int, rounds: int) -> None:
-    progress(done_before + rounds * num_lanes, total)
+def _report(progress: Progress, job: Job, lanes_before: int, num_lanes: int, t: int) -> None:
+    rounds = int(job.record[-1]) - job.start
+    progress(lanes_before * rounds + num_lanes * (t - job.start), job.num_lanes * rounds)
 
 
 class _Pace:
@@ -176,6 +176,25 @@ def measure_names(policy: Policy, num_arms: int) -> list[str]:
     state, x = policy.init(num_arms), jnp.full(num_arms, 1 / num_arms)
     t, arm, loss = jnp.int32(1), jnp.int32(0), jnp.zeros(())
     return [*fields, *jax.eval_shape(measure, state, t, x, arm, loss, state)]
+
+
+def by_structure(points: Sequence[Any]) -> list[list[int]]:
+    """Indices of points that are played together: one compiled program, equal shared fields."""
+    groups: dict[Any, list[int]] = {}
+    for index, point in enumerate(points):
+        groups.setdefault((structure(point), shared_values(point)), []).append(index)
+    return list(groups.values())
+
+
+def structure(point: Any) -> tuple:
+    """What is compiled in of a policy or a world: class, static fields and shapes."""
+    return jax.tree.structure(point), tuple(np.shape(leaf) for leaf in jax.tree.leaves(point))
+
+
+def shared_values(point: Any) -> tuple[str, ...]:
+    """What a policy or world has of values that all lanes of a job share, by their fingerprints."""
+    leaves = zip(jax.tree.leaves(point), shared_leaves(point), strict=True)
+    return tuple(fingerprint(leaf) for leaf, shared in leaves if shared)
 
 
 def _state_fields(policy: Policy, num_arms: int) -> tuple[str, ...]:
@@ -228,14 +247,18 @@ class _Block:
         self.policy, self.environment, self.keys = policy, environment, keys
         self.mesh, self.program, self.job = mesh, program, job
 
-    def play(self, progress: Callable[[int], None], timing: Timing, pace: _Pace) -> dict[str, np.ndarray]:
+    def play(
+        self, numbers: np.ndarray, progress: Callable[[int], None], timing: Timing, pace: _Pace, keeper: Keeper | None
+    ) -> dict[str, np.ndarray]:
         """All rounds; returns the variables, lanes first."""
         record = self.job.record
-        sums = totals.Totals()
         rounds = []
-        carry = engine.begin(self.policy, self.keys, self.job.num_arms, self.program)
-        carry = engine.place(carry, self.mesh)  # as advance hands it back: one compile, not two
-        t, reached = 0, 0
+        carry, sums, t, reached = self._begin(keeper.start(numbers) if keeper else None)
+
+        def snapshot():
+            taken = take_snapshot(carry, t, reached, sums.running, sums.recorded)
+            return taken.take(slice(0, numbers.size))
+
         while reached < len(record):
             until = min(t + (self.program.chunk if self.program.trace else pace.rounds), int(record[-1]))
             stops = record[reached : reached + STOPS]
@@ -252,7 +275,22 @@ class _Block:
             pace.learn(until - t, time.perf_counter() - began)
             t, reached = until, reached + count
             progress(t)
+            if keeper and reached < len(record):
+                keeper.between(numbers, snapshot)
+        if keeper:
+            keeper.finish(numbers, snapshot())
         return sums.variables() | totals.traced(rounds)
+
+    def _begin(self, start: Snapshot | None) -> tuple[engine.Carry, totals.Totals, int, int]:
+        """The block before its first call: its carry, sums, round, and recorded rounds behind."""
+        begin = functools.partial(engine.begin, num_arms=self.job.num_arms, program=self.program)
+        if start is None:
+            carry, sums, t, reached = begin(self.policy, self.keys), totals.Totals(), 0, 0
+        else:
+            start = start.padded(self.keys.shape[-1])
+            carry = start.engine_carry(jax.eval_shape(begin, self.policy, self.keys))
+            sums, t, reached = totals.Totals(start.running, start.recorded), start.t, start.reached
+        return engine.place(carry, self.mesh), sums, t, reached  # as advance hands it back: one compile, not two
 
 
 def _timed(timing: Timing, policy, environment, keys, carry, until: int, stops, program):

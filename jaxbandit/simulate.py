@@ -1,6 +1,5 @@
 """The front door: policies x worlds x seeds x rounds in, one labelled dataset out."""
 
-import dataclasses
 import platform
 import warnings
 from collections.abc import Sequence
@@ -12,15 +11,15 @@ import xarray as xr
 
 from jaxbandit import results, runner, xla
 from jaxbandit.assumptions import violated_bounds
+from jaxbandit.checks import check_choice, check_whole, recorded_rounds
 from jaxbandit.environments import ENVIRONMENTS
-from jaxbandit.grid import Grid, as_grid, suggest
+from jaxbandit.grid import Grid, as_grid, for_run, registry_name, suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.progress import bar
+from jaxbandit.random import PRNG
 from jaxbandit.runner import Engine, Job, Timing
-from jaxbandit.types import fingerprint, shared_leaves, validate
+from jaxbandit.types import validate
 from jaxbandit.version import __version__
-
-PRNG = "threefry2x32-20, counter (round, consumer, pair), key fold_in(key(seed), n)"
 
 
 def simulate(
@@ -65,14 +64,14 @@ def simulate(
     """
     config = engine or Engine()
     rounds = recorded_rounds(horizon, record)
-    _check_whole("num_seeds", num_seeds, 1)
-    _check_whole("seed", seed, 0)
-    _check_whole("trace", trace, 0)
-    _check_choice("dtype", dtype, ("float32", "float64"))
-    _check_choice("keep", keep, ("seeds", "summary"))
+    check_whole("num_seeds", num_seeds, 1)
+    check_whole("seed", seed, 0)
+    check_whole("trace", trace, 0)
+    check_choice("dtype", dtype, ("float32", "float64"))
+    check_choice("keep", keep, ("seeds", "summary"))
     policies = [as_grid(entry) for entry in _listed(policy, "policy", ("init", "probabilities", "update"))]
     environments = [
-        _for_run(as_grid(entry), int(rounds[-1]))
+        for_run(as_grid(entry), int(rounds[-1]))
         for entry in _listed(environment, "environment", ("num_arms", "means", "loss"))
     ]
 
@@ -102,31 +101,6 @@ def simulate(
     return ds.assign_attrs(attrs)
 
 
-def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
-    """The rounds to record at, checked: log-spaced if a number is given."""
-    _check_whole("horizon", horizon, 2, "regret needs at least two rounds")
-    if isinstance(record, int | np.integer) and not isinstance(record, bool):
-        _check_whole("record", record, 1)
-        spaced = np.geomspace(1, horizon, int(record)) if record > 1 else np.array([horizon])
-        return np.unique(np.rint(spaced).astype(np.int64))
-    rounds = np.asarray(record)
-    if rounds.ndim != 1 or rounds.size == 0 or not np.issubdtype(rounds.dtype, np.integer):
-        raise ValueError(f"record must be a number of rounds or a list of whole rounds, got {record!r}")
-    if (np.diff(rounds) <= 0).any():
-        raise ValueError(f"record must be strictly increasing, got {rounds.tolist()}; sort it and drop repeats")
-    if rounds[0] < 1 or rounds[-1] > horizon:
-        raise ValueError(
-            f"record must lie between 1 and the horizon {horizon}, got {rounds[0]} to {rounds[-1]}; "
-            "raise horizon or drop the rounds outside"
-        )
-    return rounds.astype(np.int64)
-
-
-def registry_name(cls: type, registry: dict[str, type]) -> str:
-    """The key of a class, or its own name if it is not registered."""
-    return next((key for key, known in registry.items() if known is cls), cls.__name__)
-
-
 class _Study:
     """The points of a call, grouped by what compiles once, and where their results go."""
 
@@ -144,8 +118,8 @@ class _Study:
         """Plays every group of points; variables come as [P, E, seed, round, ...]."""
         total = len(self.policies) * len(self.environments) * self.num_seeds * int(self.rounds[-1])
         done = 0
-        for policy_index in _by_structure(self.policies):
-            for environment_index in _by_structure(self.environments):
+        for policy_index in runner.by_structure(self.policies):
+            for environment_index in runner.by_structure(self.environments):
                 job = Job(
                     policies=[self.policies[p] for p in policy_index],
                     environments=[self.environments[e] for e in environment_index],
@@ -197,43 +171,18 @@ class _Study:
                 cell[name] = np.pad(cell[name], [(0, 0)] * (cell[name].ndim - 1) + [(0, missing)])
         cell |= {name: values[: self.trace] for name, values in cell.items() if name.startswith("trace_")}
         if self.keep == "summary":
-            cell = self._summary(cell)
+            cell = results.reduce_cell(cell)
         for name, values in cell.items():
             if name not in self.variables:
                 shape = (len(self.policies), len(self.environments), *values.shape)
                 self.variables[name] = np.zeros(shape, values.dtype)
             self.variables[name][p, e] = values
 
-    def _summary(self, cell: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        regret = xr.DataArray(cell.pop("regret"), dims=("seed", "round"))
-        failed = cell.pop("failed")
-        traced = {name: cell.pop(name) for name in list(cell) if name.startswith("trace_")}
-        means = {name: np.asarray(values.mean(axis=0)) for name, values in cell.items()}
-        stats = {str(name): values.values for name, values in results.summarise(regret).items()}
-        return {**stats, **means, **traced, "failed": np.asarray((failed > 0).sum())}
-
     def _check_measure(self, name: str) -> None:
         for policy in self.policies:
             known = runner.measure_names(policy, self.num_arms)
             if name not in known:
                 raise ValueError(f"{type(policy).__name__} has no measure {name!r}; {suggest(name, known)}")
-
-
-def _by_structure(points: Sequence[Any]) -> list[list[int]]:
-    """Indices of points that are played together: same class, static fields and shapes, equal shared fields."""
-    groups: dict[Any, list[int]] = {}
-    for index, point in enumerate(points):
-        leaves = jax.tree.leaves(point)
-        shapes = tuple(np.shape(leaf) for leaf in leaves)
-        shared = tuple(fingerprint(leaf) for leaf, flag in zip(leaves, shared_leaves(point), strict=True) if flag)
-        groups.setdefault((jax.tree.structure(point), shapes, shared), []).append(index)
-    return list(groups.values())
-
-
-def _for_run(worlds: Grid, horizon: int) -> Grid:
-    """The grid with every world that depends on the horizon told it."""
-    told = [point.at_horizon(horizon) if hasattr(point, "at_horizon") else point for point in worlds.points]
-    return dataclasses.replace(worlds, points=told)
 
 
 def _listed(given: Any, name: str, protocol: tuple[str, ...]) -> list[Any]:
@@ -250,16 +199,6 @@ def _listed(given: Any, name: str, protocol: tuple[str, ...]) -> list[Any]:
                 raise ValueError(f"{name} must have {', '.join(protocol)}; {lacks}; see `jaxbandit list`")
             validate(point)
     return entries
-
-
-def _check_whole(name: str, value: Any, least: int, why: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}" + (f"; {why}" if why else ""))
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
 def _provenance(config: Engine, dtype: str, seed: int, num_seeds: int, rounds: np.ndarray, timing: Timing) -> dict:

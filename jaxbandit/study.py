@@ -1,152 +1,210 @@
 """Study files: what to play, read from TOML and checked before anything runs."""
 
-import dataclasses
-import importlib
 import pathlib
 import tomllib
 from typing import Any, Literal
 
 import pydantic
 
-from jaxbandit import readers
-from jaxbandit.environments import ENVIRONMENTS
-from jaxbandit.grid import Grid, grid, suggest
-from jaxbandit.policies import POLICIES
-from jaxbandit.types import public_fields
+from jaxbandit import entries
+from jaxbandit.checks import recorded_rounds
+from jaxbandit.entries import Declared, Entry
+from jaxbandit.grid import Grid, for_run, suggest
 
 QUICK_ROUNDS, QUICK_SEEDS = 2_000, 64
-
-# Entries made from files: a function of their values and the study's directory that returns the class's fields.
-PREPARE = {"replay": readers.replay_fields}
+MAX_SEEDS = 65_536
 
 
 class Study(pydantic.BaseModel):
     """A study: every policy in every world; lists of values are sweep axes.
 
+    docs/studies.md goes through the fields with examples.
+
     Attributes:
       title: Heads the table, the figure and the dataset.
       horizon: Rounds to play; also the horizon of every policy that needs one and names none.
       num_seeds: Independent games per policy and world.
-      policies: Tables with ``name`` (registry key or ``package.module:Class``) and fields.
+      policies: Tables with ``name`` (registry key, entry point or ``package.module:Class``) and fields;
+        from Python also policies and grids.
       environments: Likewise; a field that is a world itself is a table with a ``name``.
       seed: Seeds the study.
       record: Number of log-spaced rounds, or the rounds to record at.
       dtype: ``float32`` or ``float64``.
       keep: ``seeds`` or ``summary``.
       measures: Names to record besides regret.
+      precision: Add seeds until the 95 % band of the final mean regret is this narrow, relative to it.
+      max_seeds: Where that ends at the latest.
+      extendable: Keep the last state of every game, from which a longer horizon goes on.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> study = jb.Study(
+      ...     horizon=1_000, num_seeds=64,
+      ...     policies=[jb.UniINF(horizon=1_000), {"name": "htinf", "moment_order": "world", "moment_bound": "world"}],
+      ...     environments=[jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6])],
+      ... )
+      >>> study.environments[0]["tail_index"]
+      [1.2, 1.6]
     """
 
-    model_config = pydantic.ConfigDict(extra="forbid")
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
     title: str = "untitled study"
-    horizon: int
-    num_seeds: int
-    policies: list[dict[str, Any]]
-    environments: list[dict[str, Any]]
-    seed: int = 0
+    horizon: int = pydantic.Field(ge=2)
+    num_seeds: int = pydantic.Field(ge=1)
+    seed: int = pydantic.Field(default=0, ge=0)
     record: int | list[int] = 64
     dtype: Literal["float32", "float64"] = "float32"
     keep: Literal["seeds", "summary"] = "seeds"
     measures: list[str] = []
+    precision: float | None = pydantic.Field(default=None, gt=0)
+    max_seeds: int = pydantic.Field(default=MAX_SEEDS, ge=1)
+    extendable: bool = True
+    policies: list[dict[str, Any]]
+    environments: list[dict[str, Any]]
 
     _directory: pathlib.Path = pydantic.PrivateAttr(default=pathlib.Path())
+    _text: str | None = pydantic.PrivateAttr(default=None)
+    _worlds: list[tuple[Entry, Grid]] | None = pydantic.PrivateAttr(default=None)  # tables are read once
+
+    @classmethod
+    def load(cls, path: str | pathlib.Path) -> "Study":
+        """A study file, checked: every policy and world is built once."""
+        path = pathlib.Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+            content = tomllib.loads(text)
+        except FileNotFoundError:
+            raise ValueError(
+                f"{path} does not exist; give the path of a study file such as experiments/quickstart.toml"
+            ) from None
+        except OSError as error:
+            raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ValueError(f"{path} is not valid TOML: {error}") from None
+        study = parse(content, str(path), path.parent)
+        study._text = text
+        return study
+
+    def save(self, path: str | pathlib.Path) -> pathlib.Path:
+        """Writes the study as TOML; ``Study.load`` reads it back."""
+        path = pathlib.Path(path)
+        path.write_text(self.toml(), encoding="utf-8")
+        return path
+
+    def toml(self) -> str:
+        """The study as TOML: the text it was loaded from, or a new one that says only what is not default."""
+        import tomli_w
+
+        if held := self.held_tables():
+            raise ValueError(
+                f"a study file cannot hold {held[0]}, a table given as an array; write it to a file and give its path "
+                f'in the entry: {{"name": "{held[0].partition(".")[0]}", "table": "table.npy"}}'
+            )
+        return self._text or tomli_w.dumps(self.model_dump(exclude_defaults=True))
+
+    def held_tables(self) -> list[str]:
+        """Where the study holds a table as an array, which is for a file of its own, not for TOML."""
+        return [place for entry in (*self.policies, *self.environments) for place in entries.held_tables(entry)]
+
+    def changed(self, **values: Any) -> "Study":
+        """The same study with other values, checked again."""
+        content = self.model_dump(exclude_defaults=True) | values
+        return Study.model_validate(content, context={"directory": self._directory})
 
     def quick(self) -> "Study":
         """The same study cut down to a few seconds."""
         horizon = min(self.horizon, QUICK_ROUNDS)
         record = self.record if isinstance(self.record, int) else [n for n in self.record if n <= horizon] or 64
-        return self.model_copy(
-            update={"horizon": horizon, "num_seeds": min(self.num_seeds, QUICK_SEEDS), "record": record}
-        )
+        seeds = min(self.num_seeds, QUICK_SEEDS)
+        return self.changed(horizon=horizon, num_seeds=seeds, record=record, max_seeds=min(self.max_seeds, 4 * seeds))
 
-    def policy_grids(self) -> list[Grid]:
-        """A grid per entry of ``policies``."""
+    @property
+    def directory(self) -> pathlib.Path:
+        """Where paths in the study start, and where its own modules are looked for."""
+        return self._directory.resolve()
+
+    def policy_entries(self) -> list[Entry]:
+        """The checked entries of ``policies``."""
+        defaults = {"horizon": self.horizon}
+        return [entries.read_entry(table, "policies", self._directory, defaults) for table in self.policies]
+
+    def environment_entries(self) -> list[Entry]:
+        """The checked entries of ``environments``."""
+        return [entry for entry, _ in self._environments()]
+
+    def worlds(self) -> list[Declared]:
+        """Every world with what it declares."""
         return [
-            build(entry, POLICIES, "policies", {"horizon": self.horizon}, self._directory) for entry in self.policies
+            Declared(
+                environment=point,
+                horizon=int(getattr(point, "horizon", self.horizon)),
+                moment_order=entry.options.get("moment_order") or getattr(point, "moment_order", None),
+            )
+            for entry, grid in self._environments()
+            for point in grid.points
         ]
 
+    def policy_grids(self, world: Declared | None = None) -> list[Grid]:
+        """A grid per entry of ``policies``, as told by ``world`` (the first if none is given)."""
+        world = world or self.worlds()[0]
+        return [entry.grid(world) for entry in self.policy_entries()]
+
     def environment_grids(self) -> list[Grid]:
-        """A grid per entry of ``environments``."""
-        return [build(entry, ENVIRONMENTS, "environments", {}, self._directory) for entry in self.environments]
+        """A grid per entry of ``environments``; worlds that depend on the number of rounds are told it."""
+        return [grid for _, grid in self._environments()]
+
+    def _environments(self) -> list[tuple[Entry, Grid]]:
+        if self._worlds is None:
+            rounds = int(recorded_rounds(self.horizon, self.record)[-1])
+            read = [entries.read_entry(table, "environments", self._directory, {}) for table in self.environments]
+            self._worlds = [(entry, for_run(entry.grid(), rounds)) for entry in read]
+        return self._worlds
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _as_tables(cls, content: Any) -> Any:
+        if not isinstance(content, dict):
+            return content
+        for key in content:
+            if key not in cls.model_fields:
+                raise ValueError(f"unknown key {key!r}; {suggest(key, list(cls.model_fields))}")
+        tables = {}
+        for section in entries.REGISTRIES:
+            given = content.get(section)
+            listed = [given] if given is not None and not isinstance(given, list | tuple) else given
+            if listed is not None:
+                tables[section] = [entries.as_table(entry, section) for entry in listed]
+        return content | tables
+
+    def model_post_init(self, context: Any) -> None:
+        """Builds everything once, so that a bad value is found before anything runs."""
+        if context and "directory" in context:
+            self._directory = pathlib.Path(context["directory"])
+        for section in entries.REGISTRIES:
+            if not getattr(self, section):
+                raise ValueError(f"[[{section}]] is empty; name at least one")
+        recorded_rounds(self.horizon, self.record)
+        worlds = self.worlds()
+        for entry in self.policy_entries():
+            for world in worlds if entry.refers else worlds[:1]:
+                entry.grid(world)
 
 
 def read(path: str | pathlib.Path) -> Study:
     """A study file as a checked ``Study``."""
-    path = pathlib.Path(path)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(
-            f"{path} does not exist; give the path of a study file such as experiments/quickstart.toml"
-        ) from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"{path} is not valid TOML: {error}") from None
-    return parse(content, str(path), path.parent)
+    return Study.load(path)
 
 
-def parse(content: dict[str, Any], where: str = "study", directory: pathlib.Path | None = None) -> Study:
-    """A table as a checked ``Study``; every policy and world is built once, paths are relative to ``directory``."""
-    for key in content:
-        if key not in Study.model_fields:
-            raise ValueError(f"{where}: unknown key {key!r}; {suggest(key, list(Study.model_fields))}")
+def parse(content: dict[str, Any], where: str = "study", directory: str | pathlib.Path = ".") -> Study:
+    """A table as a checked ``Study``; paths in it are relative to ``directory``."""
     try:
-        study = Study.model_validate(content)
+        return Study.model_validate(content, context={"directory": pathlib.Path(directory)})
     except pydantic.ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ValueError(f"{where}: {problems}") from None
-    study._directory = directory or pathlib.Path()
-    for name in ("policies", "environments"):
-        if not getattr(study, name):
-            raise ValueError(f"{where}: [[{name}]] is empty; name at least one")
-    try:
-        study.policy_grids()
-        study.environment_grids()
+        problems = [
+            ": ".join(filter(None, (".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, "))))
+            for e in error.errors()
+        ]
+        raise ValueError(f"{where}: {'; '.join(problems)}") from None
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-    return study
-
-
-def build(
-    entry: dict[str, Any], registry: dict[str, type], section: str, defaults: dict[str, Any], directory: pathlib.Path
-) -> Grid:
-    """The grid of one entry; ``defaults`` fill fields the class has and the entry leaves out."""
-    entry = dict(entry)
-    name = entry.pop("name", None)
-    if not isinstance(name, str):
-        raise ValueError(f"an entry of [[{section}]] has no name; {suggest('', list(registry))}")
-    cls = find_class(name, registry, section)
-    fields = public_fields(cls)
-    if name in PREPARE:
-        entry = PREPARE[name](entry, directory)
-    values = {key: value for key, value in defaults.items() if key in fields} | entry
-    for key in values:
-        if key not in fields:
-            raise ValueError(f"{name} has no field {key!r}; {suggest(key, list(fields))}")
-    values = {key: _nested(value, registry, section, directory) for key, value in values.items()}
-    missing = [key for key, spec in fields.items() if spec.default is dataclasses.MISSING and key not in values]
-    if missing:
-        raise ValueError(f"{name} needs {', '.join(missing)}; add it to its [[{section}]] entry")
-    return grid(cls, **values)
-
-
-def find_class(name: str, registry: dict[str, type], section: str) -> type:
-    """A class by registry key or ``package.module:Class``."""
-    if ":" not in name:
-        if name not in registry:
-            raise ValueError(f"unknown name {name!r} in [[{section}]]; {suggest(name, list(registry))}")
-        return registry[name]
-    module, _, attribute = name.partition(":")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"cannot load {name!r} in [[{section}]]: {error}; check the module path") from None
-
-
-def _nested(value: Any, registry: dict[str, type], section: str, directory: pathlib.Path) -> Any:
-    """A table with a name stands for a world inside a world; a list of such tables is swept."""
-    if isinstance(value, dict):
-        points = build(value, registry, section, {}, directory).points
-        return points[0] if len(points) == 1 else list(points)
-    if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
-        return [point for entry in value for point in build(entry, registry, section, {}, directory).points]
-    return value

@@ -15,10 +15,20 @@ _ROUNDS = 8192  # of a changing world whose means are asked for at once
 class Totals:
     """Adds the tallies of a block in float64."""
 
-    def __init__(self):
-        self._running: dict[str, np.ndarray] = {}
-        self._recorded: dict[str, list[np.ndarray]] = {}
+    def __init__(self, running: dict[str, np.ndarray] | None = None, recorded: dict[str, np.ndarray] | None = None):
+        self._running = dict(running or {})
+        self._recorded = {name: list(rows) for name, rows in (recorded or {}).items()}
         self._failed = np.zeros(0)
+
+    @property
+    def running(self) -> dict[str, np.ndarray]:
+        """The sums up to the last recorded round."""
+        return dict(self._running)
+
+    @property
+    def recorded(self) -> dict[str, np.ndarray]:
+        """The rows recorded so far, [rows, ..., lanes]."""
+        return {name: np.stack(rows) for name, rows in self._recorded.items()}
 
     def add(self, tally: engine.Tally, count: int) -> None:
         """Takes the first ``count`` stops, those that were reached."""
@@ -39,7 +49,7 @@ class Totals:
 
     def variables(self) -> dict[str, np.ndarray]:
         """Every variable with the lanes first, then the recorded rounds."""
-        variables = {name: np.moveaxis(np.stack(values), -1, 0) for name, values in self._recorded.items()}
+        variables = {name: np.moveaxis(values, -1, 0) for name, values in self.recorded.items()}
         variables["failed"] = self._failed
         return variables
 
@@ -57,12 +67,12 @@ def traced(rounds: list) -> dict[str, np.ndarray]:
 
 
 def regret(variables: dict[str, np.ndarray], gaps: list["Gaps"], environment_of: np.ndarray) -> np.ndarray:
-    """Pseudo-regret [lanes, R], Eq. (1) of the paper."""
+    """Pseudo-regret at the recorded rounds, the last ones of the gaps': [lanes, R], Eq. (1) of the paper."""
     if "gap" not in variables:
         of_arm = np.stack([gap.of_arm for gap in gaps])[environment_of]  # [lanes, K]
         return (variables["pulls"] * of_arm[:, None]).sum(axis=-1)
     fixed = np.stack([gap.best_fixed for gap in gaps])[environment_of]  # [lanes, R]
-    return variables["gap"] + fixed
+    return variables["gap"] + fixed[:, -variables["gap"].shape[1] :]
 
 
 class Gaps:

@@ -92,7 +92,7 @@ def cache_directory(setting: str = "on") -> pathlib.Path:
     if setting.lower() not in ("on", ""):
         return pathlib.Path(setting).expanduser()
     root = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return root / "jaxbandit" / f"xla-{_instruction_set()}"
+    return root / "jaxbandit" / f"xla-{instruction_set()}"
 
 
 def warn_if_late() -> None:
@@ -108,7 +108,8 @@ def warn_if_late() -> None:
         )
 
 
-def _instruction_set() -> str:
+def instruction_set() -> str:
+    """A short name of what this machine's processor can do: programs compiled for another may round otherwise."""
     return hashlib.sha256(f"{platform.machine()} {_cpu_features()}".encode()).hexdigest()[:12]
 
 

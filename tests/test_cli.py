@@ -1,10 +1,14 @@
 """The command line, as a user types it."""
 
+import json
 import subprocess
 import sys
 
 import pytest
 import xarray as xr
+from typer.testing import CliRunner
+
+from jaxbandit.cli import app
 
 STUDY = """
 title = "two seconds"
@@ -29,6 +33,20 @@ law = {name = "bernoulli", means = [0.2, 0.8]}
 """
 
 
+QUICK_STUDY = """
+horizon = 50
+num_seeds = 8
+record = 4
+
+[[policies]]
+name = "uniform"
+
+[[environments]]
+name = "bernoulli"
+means = [[0.2, 0.8], [0.4, 0.5]]
+"""
+
+
 def jaxbandit(*args, cwd, check=True):
     command = [sys.executable, "-m", "jaxbandit", *map(str, args)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
@@ -47,6 +65,48 @@ def test_run_leaves_a_table_a_dataset_and_a_figure(tmp_path):
         assert ds.sizes["policy"] == 3
         assert ds.attrs["study"] == STUDY
     assert (tmp_path / "out" / "regret.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    """The command line in this process, on one quick study."""
+    (tmp_path / "study.toml").write_text(QUICK_STUDY)
+    monkeypatch.chdir(tmp_path)
+    return lambda *args: CliRunner().invoke(app, [*args], catch_exceptions=False)
+
+
+def test_json_is_the_table_for_programs(invoke):
+    done = json.loads(invoke("run", "study.toml", "--json").stdout)
+    assert (done["cells_played"], done["directory"]) == (2, "results/study")
+    first = done["results"][0]
+    assert (first["policy"], first["environment"], first["seeds"]) == ("uniform", "bernoulli[means=0.2,0.8]", 8)
+    assert first["regret_low"] < first["regret_mean"] < first["regret_high"]
+    assert first["moment_order"] == 2.0 and first["moment_bound"] == pytest.approx(0.8**0.5)
+
+
+def test_quiet_says_nothing_and_a_second_run_plays_nothing(invoke):
+    assert invoke("run", "study.toml", "--quiet").output == ""
+    assert "0 cells played, 2 found" in invoke("run", "study.toml").stdout
+
+
+def test_plan_says_what_it_takes_and_writes_nothing(invoke, tmp_path):
+    said = invoke("plan", "study.toml").stdout
+    for words in ("2 to play, 0 there already", "16 games", "time", "memory", "disk"):
+        assert words in said
+    assert json.loads(invoke("plan", "study.toml", "--json").stdout)["compiles"] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
+
+
+def test_summaries_have_a_table_too(invoke, tmp_path):
+    (tmp_path / "study.toml").write_text('keep = "summary"\n' + QUICK_STUDY)
+    done = json.loads(invoke("run", "study.toml", "--json").stdout)
+    assert [row["seeds"] for row in done["results"]] == [8, 8]
+    assert "±" in invoke("run", "study.toml").stdout
+
+
+def test_precision_from_the_command_line(invoke):
+    done = json.loads(invoke("run", "study.toml", "--json", "--precision", "0.5").stdout)
+    assert [row["seeds"] for row in done["results"]] == [256, 256]
 
 
 def test_bad_study_ends_with_its_message(tmp_path):

@@ -1,0 +1,120 @@
+"""Games between two rounds, as arrays that can be cut, joined, and written to a checksummed file."""
+
+import dataclasses
+import hashlib
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from jaxbandit.engine import Carry
+
+MAGIC = b"jaxbandit checkpoint 1\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """Lanes after round ``t``; every array ends in the lane axis.
+
+    Attributes:
+      t: Rounds played.
+      reached: Recorded rounds behind, counted in the job's record.
+      carry: What the engine carries from round to round.
+      running: Sums over all rounds up to the last recorded one, float64.
+      recorded: Rows recorded so far, each [rows, ..., lanes]; those before the job's start are not in it.
+    """
+
+    t: int
+    reached: int
+    carry: list[np.ndarray]
+    running: dict[str, np.ndarray]
+    recorded: dict[str, np.ndarray]
+
+    def take(self, index: Any) -> "Snapshot":
+        """The lanes at ``index``."""
+        return self._map(lambda array: array[..., index])
+
+    def padded(self, num_lanes: int) -> "Snapshot":
+        """The last lane repeated to fill a block."""
+        extra = num_lanes - self.carry[0].shape[-1]
+        return self._map(lambda array: np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, extra)], mode="edge"))
+
+    def engine_carry(self, like: Carry) -> Carry:
+        """The carry, in the structure of ``like`` (shapes will do)."""
+        without_t = like._replace(t=None)  # pyright: ignore[reportArgumentType]
+        wanted = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(without_t)]
+        if wanted != [(leaf.shape, leaf.dtype) for leaf in self.carry]:
+            raise ValueError("a saved state does not fit its policy; it was written by another version of the policy")
+        carry = jax.tree.unflatten(jax.tree.structure(without_t), self.carry)
+        return carry._replace(t=np.int32(self.t))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything by name."""
+        named = {f"carry.{n}": array for n, array in enumerate(self.carry)}
+        named |= {f"running.{name}": array for name, array in self.running.items()}
+        return named | {f"recorded.{name}": array for name, array in self.recorded.items()}
+
+    @classmethod
+    def from_arrays(cls, t: int, reached: int, named: dict[str, np.ndarray]) -> "Snapshot":
+        """The inverse of ``arrays``."""
+        parts: dict[str, dict[str, np.ndarray]] = {"carry": {}, "running": {}, "recorded": {}}
+        for name, array in named.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = array
+        carry = [parts["carry"][str(n)] for n in range(len(parts["carry"]))]
+        return cls(t=t, reached=reached, carry=carry, running=parts["running"], recorded=parts["recorded"])
+
+    def _map(self, function: Callable[[np.ndarray], np.ndarray]) -> "Snapshot":
+        named = {name: function(array) for name, array in self.arrays().items()}
+        return Snapshot.from_arrays(self.t, self.reached, named)
+
+
+def take_snapshot(carry: Carry, t: int, reached: int, running: dict, recorded: dict) -> Snapshot:
+    """A snapshot of what is on the devices."""
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(carry._replace(t=None))]  # pyright: ignore[reportArgumentType]
+    return Snapshot(t=t, reached=reached, carry=leaves, running=running, recorded=recorded)
+
+
+def join(snapshots: Sequence[Snapshot]) -> Snapshot:
+    """Snapshots after the same round as one."""
+    first, named = snapshots[0], [snapshot.arrays() for snapshot in snapshots]
+    joined = {name: np.concatenate([arrays[name] for arrays in named], axis=-1) for name in named[0]}
+    return Snapshot.from_arrays(first.t, first.reached, joined)
+
+
+class Keeper(Protocol):
+    """What the runner offers its blocks to, so that a run can go on where it stopped."""
+
+    def start(self, lanes: np.ndarray) -> Snapshot | None:
+        """Where these lanes stand; None before round 1."""
+        ...
+
+    def between(self, lanes: np.ndarray, take: Callable[[], Snapshot]) -> None:
+        """Called between two calls of the engine; taking a snapshot costs a copy."""
+        ...
+
+    def finish(self, lanes: np.ndarray, snapshot: Snapshot) -> None:
+        """Where these lanes stood after the last round."""
+        ...
+
+
+def pack(arrays: dict[str, np.ndarray], about: dict[str, Any]) -> bytes:
+    """Arrays, and what they are, as bytes that ``unpack`` can trust."""
+    body = io.BytesIO()
+    header = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    np.savez(body, **{"header": header, **arrays})  # pyright: ignore[reportArgumentType]
+    content = body.getvalue()
+    return MAGIC + hashlib.sha256(content).digest() + content
+
+
+def unpack(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """What was packed; ``ValueError`` if the bytes are not what was written."""
+    digest, content = data[len(MAGIC) : len(MAGIC) + 32], data[len(MAGIC) + 32 :]
+    if not data.startswith(MAGIC) or hashlib.sha256(content).digest() != digest:
+        raise ValueError("not a whole checkpoint")
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    return arrays, json.loads(arrays.pop("header").tobytes())

@@ -1,0 +1,38 @@
+"""Checks of what a caller asks for: whole numbers, choices, the rounds to record at."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
+    """The rounds to record at, checked: log-spaced if a number is given."""
+    check_whole("horizon", horizon, 2, "regret needs at least two rounds")
+    if isinstance(record, int | np.integer) and not isinstance(record, bool):
+        check_whole("record", record, 1)
+        spaced = np.geomspace(1, horizon, int(record)) if record > 1 else np.array([horizon])
+        return np.unique(np.rint(spaced).astype(np.int64))
+    rounds = np.asarray(record)
+    if rounds.ndim != 1 or rounds.size == 0 or not np.issubdtype(rounds.dtype, np.integer):
+        raise ValueError(f"record must be a number of rounds or a list of whole rounds, got {record!r}")
+    if (np.diff(rounds) <= 0).any():
+        raise ValueError(f"record must be strictly increasing, got {rounds.tolist()}; sort it and drop repeats")
+    if rounds[0] < 1 or rounds[-1] > horizon:
+        raise ValueError(
+            f"record must lie between 1 and the horizon {horizon}, got {rounds[0]} to {rounds[-1]}; "
+            "raise horizon or drop the rounds outside"
+        )
+    return rounds.astype(np.int64)
+
+
+def check_whole(name: str, value: Any, least: int, why: str = "") -> None:
+    """Raises unless ``value`` is a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}" + (f"; {why}" if why else ""))
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raises unless ``value`` is one of ``choices``."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")

@@ -1,0 +1,62 @@
+"""Ctrl-C that is heard while XLA compiles: work runs in a thread, the main one waits for signals."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+GRACE_SECONDS = 1.5  # to save what is under way
+
+
+class InterruptedRunError(Exception):
+    """The work was asked to stop; ``saved`` says whether it had the time to save what was under way."""
+
+    def __init__(self, saved: bool):
+        super().__init__("interrupted")
+        self.saved = saved
+
+
+def interruptible(work: Callable[[threading.Event], T]) -> T:
+    """Runs ``work(stop)``; SIGINT and SIGTERM set ``stop`` and raise ``InterruptedRunError`` soon after."""
+    stop = threading.Event()
+    outcome: dict[str, Any] = {}
+
+    def target() -> None:
+        try:
+            outcome["value"] = work(stop)
+        except BaseException as error:
+            outcome["error"] = error
+
+    thread = threading.Thread(target=target, daemon=True)
+    with _terminated_as_interrupted():
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(0.1)
+        except KeyboardInterrupt:
+            stop.set()
+            thread.join(GRACE_SECONDS)
+            raise InterruptedRunError(saved=not thread.is_alive()) from None
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["value"]
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted():
+    """SIGTERM, which batch systems send before the time is up, means the same."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals go to the main thread alone
+        return
+
+    def handler(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,195 @@
+"""What the command line prints: tables for people, JSON for programs."""
+
+import dataclasses
+import math
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from rich.table import Table
+from rich.text import Text
+
+from jaxbandit import entries
+from jaxbandit.forecast import Forecast
+from jaxbandit.grid import text
+from jaxbandit.inspection import Inspection
+from jaxbandit.results import summary
+from jaxbandit.types import public_fields
+
+SUMMARY_BYTES = 256 << 20  # of regrets that are summarised at once
+
+
+def final_summary(ds: xr.Dataset) -> xr.Dataset:
+    """``jb.summary`` of a dataset that may not fit into memory, some cells at a time."""
+    if "regret" not in ds:
+        return summary(ds).assign(seeds=ds.seeds)
+    per_cell = max(1, ds.regret.nbytes // max(1, ds.sizes["policy"] * ds.sizes["environment"]))
+    at_once = max(1, SUMMARY_BYTES // (4 * per_cell))
+    worlds = max(1, min(at_once, ds.sizes["environment"]))
+    policies = max(1, at_once // worlds)
+    rows = []
+    for p in range(0, ds.sizes["policy"], policies):
+        row = [
+            summary(ds[["regret", "failed"]].isel(policy=slice(p, p + policies), environment=slice(e, e + worlds)))
+            for e in range(0, ds.sizes["environment"], worlds)
+        ]
+        rows.append(xr.concat(row, "environment") if len(row) > 1 else row[0])
+    whole = xr.concat(rows, "policy") if len(rows) > 1 else rows[0]
+    return whole.assign(seeds=ds.seeds).assign_attrs(ds.attrs)
+
+
+def regret_table(stats: xr.Dataset) -> Table:
+    """Final regret of every policy in every world, with its standard error."""
+    stats = stats.isel(round=-1)
+    table = Table(
+        title=f"pseudo-regret after {int(stats['round']):,} rounds: mean ± standard error (median)",
+        title_justify="left",
+    )
+    table.add_column("policy")
+    for world in stats.environment.values:
+        table.add_column(Text(_heading(stats.sel(environment=world))), justify="right")  # brackets are no markup
+    for policy in stats.policy.values:
+        cells = []
+        for world in stats.environment.values:
+            at = stats.sel(policy=policy, environment=world)
+            median = float(at.regret_quantile.sel(quantile=0.5))
+            cells.append(f"{float(at.regret_mean):,.1f} ± {float(at.regret_stderr):,.1f} ({median:,.1f})")
+        table.add_row(Text(str(policy)), *cells)
+    return table
+
+
+def failures(stats: xr.Dataset) -> Iterator[str]:
+    """A sentence for every policy with games that failed, and for infinite losses."""
+    for policy in stats.policy.values:
+        count = int(stats.failed.sel(policy=policy).sum())
+        if count > 0:
+            yield f"{count} games of {policy} failed: their state was not finite (see `failed`)"
+    if stats.attrs.get("infinite_losses"):
+        yield f"{stats.attrs['infinite_losses']} games suffered an infinite loss; their `loss` is inf"
+
+
+def results_json(stats: xr.Dataset) -> list[dict[str, Any]]:
+    """Final regret of every policy in every world, for programs."""
+    stats = stats.isel(round=-1)
+    numbers = ("regret_mean", "regret_stderr", "regret_low", "regret_high")
+    rows = []
+    for policy in stats.policy.values:
+        for world in stats.environment.values:
+            at = stats.sel(policy=policy, environment=world)
+            row: dict[str, Any] = {"policy": str(policy), "environment": str(world), "seeds": int(at.seeds)}
+            row |= {name: _finite(at[name]) for name in numbers}
+            row["regret_median"] = _finite(at.regret_quantile.sel(quantile=0.5))
+            row["failed"] = int(at.failed)
+            others = [str(n) for n in at.coords if n not in ("policy", "environment", "round", "quantile")]
+            rows.append(row | {name: _plain(at[name].item()) for name in others})
+    return rows
+
+
+def plan_table(forecast: Forecast) -> Table:
+    """What a study will take."""
+    table = Table(show_header=False, box=None)
+    least = "at least " if forecast.at_least else ""
+    rows = {
+        "cells": f"{forecast.cells:,} to play, {forecast.found:,} there already",
+        "compiles": f"{forecast.compiles:,}, {forecast.compile_seconds:.1f} s now (less from the cache)",
+        "lanes": f"{least}{forecast.lanes:,} games, {forecast.seed_rounds:.3g} rounds in all",
+        "time": f"{least}{duration(forecast.run_seconds)}",
+        "memory": size(forecast.memory_bytes),
+        "disk": f"{least}{size(forecast.disk_bytes)}",
+    }
+    for name, value in rows.items():
+        table.add_row(f"[bold]{name}[/bold]", value)
+    return table
+
+
+def duration(seconds: float) -> str:
+    """``1.5 s``, ``12 min``, ``3.4 h``."""
+    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / unit:.2g} {name}" if seconds / unit < 10 else f"{seconds / unit:.0f} {name}"
+    return f"{seconds / 86_400:.1f} days"
+
+
+def size(count: float) -> str:
+    """``24 kB``, ``1.3 GB``."""
+    for name in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {name}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def _heading(at: xr.Dataset) -> str:
+    """A world's label with what it declares about its tail."""
+    order = at.coords.get("moment_order", at.coords.get("environment_moment_order"))
+    bound = at.coords.get("moment_bound", at.coords.get("environment_moment_bound"))
+    name = str(at.environment.item())
+    if order is None or bound is None or order.dims or math.isnan(float(order)):
+        return name
+    return f"{name}\nα = {float(order):.4g}, σ = {float(bound):.4g}"
+
+
+def _finite(value: xr.DataArray) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def registry_table(section: str) -> Table:
+    """The names of ``policies`` or ``environments`` that a study may use, and what worlds declare."""
+    columns = {"moments": "moments", "best arm truncated non-negative": "nonnegative"}
+    columns = columns if section == "environments" else {}
+    table = Table("name", "fields", *columns, "what it is", title=section, title_justify="left")
+    for name in entries.names(section):
+        try:
+            cls = entries.find_class(name, section, pathlib.Path())
+        except ValueError as error:  # another package's
+            table.add_row(name, "", *("" for _ in columns), str(error))
+            continue
+        told = (str(getattr(cls, attribute, "")) for attribute in columns.values())
+        table.add_row(name, ", ".join(_field_text(cls)), *told, (cls.__doc__ or "").strip().splitlines()[0])
+    return table
+
+
+def _field_text(cls: type) -> list[str]:
+    return [
+        name + ("" if spec.default is dataclasses.MISSING else f"={text(spec.default)}")
+        for name, spec in public_fields(cls).items()
+    ]
+
+
+def inspection_tables(name: str, found: Inspection) -> list[Table]:
+    """The facts, the arms, the tail by threshold and the assumptions of an inspected table."""
+    rounds, num_arms = found.rounds, len(found.arms)
+    facts = Table(show_header=False, box=None)
+    sizes = " / ".join(f"{size:.4g}" for size in found.quantiles)
+    skipped = " / ".join(f"{count:,.0f}" for count in found.skipped)
+    for fact, value in {
+        "table": f"{name}, {rounds:,} rounds x {num_arms} arms",
+        "missing entries": f"{found.missing:,}" + (" (a replay needs every entry)" if found.missing else ""),
+        "gap": f"{found.gap:.4g} between {found.arms[found.best]!r} and the next" if num_arms > 1 else "one arm",
+        "50 / 90 / 99 % of |loss|": sizes,
+        "rounds uniINF skips": f"about {skipped} of {rounds:,} if losses were of those sizes",
+        "scale": f"{found.scale:.4g} makes the 99 % quantile 1" if found.quantiles[-1] else "any: it is all but 0",
+    }.items():
+        facts.add_row(f"[bold]{fact}[/bold]", Text(value))
+    fractions = [f"top {100 * fraction:g} %" for fraction in found.tail_fractions]
+    arms = Table("arm", "mean", *fractions, "stable", title="tail index by Hill's estimate", title_justify="left")
+    for n in np.argsort(found.means, kind="stable"):
+        index = [_number(value) for value in found.tail_index[:, n]]
+        arms.add_row(Text(found.arms[n]), f"{found.means[n]:.5g}", *index, "yes" if found.stable[n] else "no")
+    arms.add_section()
+    arms.add_row("median", f"{np.median(found.means):.5g}", *map(_number, found.typical_index), "")
+    assumptions = Table("assumption", "holds", "why", title="assumptions", title_justify="left")
+    for row in found.assumptions():
+        assumptions.add_row(*map(Text, row))
+    return [facts, arms, assumptions]
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f}"

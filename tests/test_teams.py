@@ -1,0 +1,169 @@
+"""Studies beyond one process: the same bits over executors, Dask workers and processes that started together."""
+
+import concurrent.futures
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import teams
+from jaxbandit.campaign import Report
+
+ENGINE = jb.Engine(block=64, devices=1)
+STUDY = """
+horizon = 50
+num_seeds = 70
+record = 5
+
+[[policies]]
+name = "exp3"
+
+[[environments]]
+name = "bernoulli"
+means = [[0.2, 0.8], [0.4, 0.5], [0.1, 0.3]]
+"""
+# Long enough for a worker to be killed in the middle of it.
+LONG = STUDY.replace("horizon = 50", "horizon = 60_000").replace(
+    "[0.1, 0.3]]", "[0.1, 0.3], [0.2, 0.3], [0.4, 0.6], [0.4, 0.9]]"
+)
+
+
+def assert_same(first, second):
+    assert set(first.variables) == set(second.variables)
+    for name in first.variables:
+        np.testing.assert_array_equal(first[name].values, second[name].values, err_msg=str(name))
+
+
+def saved(directory, text=STUDY):
+    path = directory / "study.toml"
+    path.write_text(text)
+    return path
+
+
+def test_an_executor_plays_cells(tmp_path):
+    study = jb.Study.load(saved(tmp_path))
+    report = Report()
+    with concurrent.futures.ThreadPoolExecutor(2) as executor:
+        team = teams.ExecutorTeam(executor)
+        ds = jb.run(study, tmp_path / "team", engine=ENGINE, team=team, report=report)
+    assert report.played == 3
+    assert_same(ds, jb.run(study, tmp_path / "alone", engine=ENGINE))
+
+
+def test_tasks_are_cells_of_one_program(tmp_path, monkeypatch):
+    monkeypatch.setattr(teams, "TASK_LANES", 150)
+    submitted = []
+
+    class Executor(concurrent.futures.ThreadPoolExecutor):
+        def submit(self, function, *args):
+            submitted.append([spec["game"] for spec in args[3]])
+            return super().submit(function, *args)
+
+    study = jb.Study.load(saved(tmp_path))
+    with Executor(1) as executor:
+        jb.run(study, tmp_path / "team", engine=ENGINE, team=teams.ExecutorTeam(executor))
+    assert submitted == [[[0, 0], [0, 1]], [[0, 2]]]
+
+
+@pytest.mark.parametrize("keep", ["seeds", "summary"])
+def test_two_processes_share_the_seeds_of_few_cells(tmp_path, keep):
+    """Two members in two threads; the one that is done last joins the parts."""
+    study = jb.Study.load(saved(tmp_path)).changed(keep=keep)
+    expected = jb.run(study, tmp_path / "alone", engine=ENGINE)
+    stop = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(2) as both:
+        members = [teams.ProcessTeam(n, 2) for n in (0, 1)]
+        runs = [both.submit(jb.run, study, tmp_path / "team", engine=ENGINE, team=team, stop=stop) for team in members]
+        concurrent.futures.wait(runs, timeout=60, return_when=concurrent.futures.FIRST_EXCEPTION)
+        stop.set()  # if one has failed, the other does not wait for it
+        errors = [run.exception() for run in runs]
+    assert errors == [None, None]
+    for run in runs:
+        assert_same(run.result(), expected)
+
+
+def test_flags_go_together():
+    with pytest.raises(ValueError, match="give all three"):
+        teams.process_team("localhost:1234", None, None)
+    assert teams.process_team(None, None, None) is None
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return probe.getsockname()[1]
+
+
+def jaxbandit(*args):
+    return [sys.executable, "-m", "jaxbandit", *map(str, args)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [STUDY, LONG], ids=["few", "long"])
+def test_processes_of_jax_distributed(tmp_path, text):
+    path = saved(tmp_path, text)
+    coordinator = f"localhost:{free_port()}"
+    flags = ["--out", tmp_path / "team", "--coordinator", coordinator, "--num-processes", 2]
+    processes = [
+        subprocess.Popen(
+            jaxbandit("run", path, *flags, "--process-id", n), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for n in (0, 1)
+    ]
+    outputs = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert "mean ± standard error" in outputs[0][0] and outputs[1][0] == ""
+    assert_same(jb.load(tmp_path / "team"), jb.run(jb.Study.load(path), tmp_path / "alone"))
+
+
+@pytest.mark.slow
+def test_dask_workers_of_which_one_is_killed(tmp_path):
+    pytest.importorskip("distributed", reason="needs Dask distributed: pip install 'jaxbandit[dask]'")
+    path = saved(tmp_path, LONG)
+    address = f"localhost:{free_port()}"
+    host, port = address.split(":")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host, "--port", port, "--no-dashboard"],
+        **quiet,
+    )
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
+    workers = [subprocess.Popen([*command, "--no-dashboard"], cwd=tmp_path, **quiet) for _ in range(2)]
+    try:
+        script = (
+            "import jaxbandit as jb, sys\n"
+            "from jaxbandit import teams\n"
+            "teams.TASK_LANES = 70\n"
+            "team, client = teams.dask_team(sys.argv[1])\n"
+            "client.wait_for_workers(2)\n"
+            "jb.run(jb.Study.load(sys.argv[2]), sys.argv[3], team=team, engine=jb.Engine(checkpoint=0.2))\n"
+        )
+        driver = subprocess.Popen([sys.executable, "-c", script, address, path, tmp_path / "team"])
+        until = time.monotonic() + 120
+        while not list(tmp_path.glob("team/checkpoints/*.ckpt")) and driver.poll() is None:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        assert driver.poll() is None, "the study was done before a worker could be killed"
+        os.kill(workers[0].pid, signal.SIGKILL)
+        assert driver.wait(timeout=300) == 0
+    finally:
+        for process in (*workers, scheduler):
+            process.kill()
+            process.wait()
+    assert_same(jb.load(tmp_path / "team"), jb.run(jb.Study.load(path), tmp_path / "alone"))
+
+
+@pytest.mark.slow
+def test_no_scheduler_is_said(tmp_path):
+    pytest.importorskip("distributed", reason="needs Dask distributed: pip install 'jaxbandit[dask]'")
+    command = jaxbandit("run", saved(tmp_path), "--dask", f"localhost:{free_port()}")
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no Dask scheduler answers" in done.stderr
