@@ -17,6 +17,7 @@ from jaxbandit.grid import Grid, combinations, is_axis, registry_name, suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.types import public_fields
 
+CALLED = "called"  # the key of a field ``name``: in an entry, ``name`` is the class's
 WORLD = "world"  # the value that stands for what the world declares
 BY_REFERENCE = ("horizon", "moment_order", "moment_bound")
 REGISTRIES: dict[str, dict[str, type]] = {"policies": POLICIES, "environments": ENVIRONMENTS}
@@ -116,6 +117,8 @@ def read_entry(table: Mapping[str, Any], section: str, directory: pathlib.Path, 
     prepare = PREPARE.get(name) or getattr(cls, "from_study", None)
     values = prepare(table, directory) if prepare else table
     values = {key: value for key, value in defaults.items() if key in fields} | values
+    if "name" in fields and CALLED in values:
+        values["name"] = values.pop(CALLED)
     for key in values:
         if key not in fields:
             known = [*fields, "zip", *allowed]
@@ -167,9 +170,13 @@ def as_table(obj: Any, section: str) -> Values:
             swept = isinstance(obj, Grid) and key in obj.axes
             if spec.metadata.get("table"):
                 value = [np.asarray(entry) for entry in value] if swept else np.asarray(value)
-            table[key] = _field_value(value, spec, section)
-            if is_axis(spec, table[key]) and not swept:
-                table[key] = [table[key]]  # one number per arm: as it stands it would be swept
+            given = _field_value(value, spec, section)
+            if is_axis(spec, given) and not swept:
+                given = [given]  # one number per arm: as it stands it would be swept
+            table[CALLED if key == "name" else key] = given
+    if isinstance(obj, Grid):
+        table |= {key: table.pop(key) for key in obj.axes if key in table}  # axes in their own order
+        table |= {"zip": [list(group) for group in obj.zipped]} if obj.zipped else {}
     return table
 
 

@@ -1,0 +1,188 @@
+"""Worlds in studies: laws inside worlds, tables from files and from Python, worlds that depend on the horizon."""
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit import cells, forecast, runner
+from jaxbandit.campaign import Report
+
+LAW = {"name": "bernoulli", "means": [0.2, 0.8]}
+TABLE = np.random.default_rng(3).normal(0.5, 1.0, (80, 2))
+ENGINE = jb.Engine(block=64, devices=1)
+
+
+def study(*worlds, **changes) -> jb.Study:
+    content = {"horizon": 40, "num_seeds": 70, "record": [10, 40], "policies": [{"name": "uniform"}]}
+    return jb.Study(**content | {"environments": list(worlds)} | changes)  # pyright: ignore[reportArgumentType]
+
+
+def keys(plan: jb.Study) -> list[str]:
+    return [game.key for game in cells.games(plan)]
+
+
+def played(plan, directory):
+    report = Report()
+    return jb.run(plan, directory, engine=ENGINE, report=report).load(), report
+
+
+def assert_as_simulated(ds, worlds, horizon=40, record=(10, 40)):
+    known = jb.simulate([jb.Uniform()], worlds, horizon=horizon, num_seeds=70, record=record, engine=ENGINE)
+    assert ds.environment.values.tolist() == known.environment.values.tolist()
+    for name in ("regret", "loss", "pulls"):
+        np.testing.assert_array_equal(ds[name].values, known[name].values, err_msg=name)
+
+
+def test_laws_inside_worlds_are_swept():
+    laws = [LAW, {"name": "pareto", "means": [0.5, 1.0], "tail_index": [1.2, 1.6]}]
+    (grid,) = study({"name": "swap", "law": laws}).environment_grids()
+    assert [type(point.law).__name__ for point in grid.points] == ["Bernoulli", "Pareto", "Pareto"]
+    assert [point.law.tail_index for point in grid.points[1:]] == [1.2, 1.6]
+    with pytest.raises(ValueError, match="bernoulli inside another entry takes no label"):
+        study({"name": "swap", "law": LAW | {"label": "coin"}})
+
+
+COIN = jb.Bernoulli(means=[0.2, 0.8])
+
+
+@pytest.mark.parametrize(
+    ("entry", "world"),
+    [
+        ({"name": "swap", "law": LAW, "at": [0.25, 0.5]}, jb.grid(jb.Swap, law=COIN, at=[0.25, 0.5])),
+        pytest.param(
+            {"name": "corrupted", "law": LAW, "budget": 5}, jb.Corrupted(COIN, budget=5), marks=pytest.mark.slow
+        ),
+    ],
+    ids=["swap", "corrupted"],
+)
+def test_worlds_that_depend_on_the_horizon_play_as_in_simulate(entry, world, tmp_path):
+    ds, report = played(study(entry), tmp_path)
+    assert_as_simulated(ds, [world])
+    assert played(study(entry), tmp_path)[1].found == report.played > 0
+
+
+SWAP, TOLD = {"name": "swap", "law": LAW}, {"horizon": 40}
+HARD = {"name": "minimax_hard", "num_arms": 2, "moment_order": 1.5}
+CORRUPTED = {"name": "corrupted", "law": LAW, "budget": 5}
+
+
+@pytest.mark.parametrize(
+    ("world", "told"),
+    [
+        (SWAP, SWAP | TOLD),
+        (CORRUPTED, CORRUPTED | TOLD),
+        (HARD, HARD | TOLD),
+        ({"name": "switching", "law": SWAP}, {"name": "switching", "law": SWAP | TOLD}),
+    ],
+    ids=["swap", "corrupted", "minimax_hard", "inside"],
+)
+def test_another_horizon_is_another_world_where_it_matters(world, told):
+    assert keys(study(world)) == keys(study(told))
+    assert keys(study(world)) != keys(study(world, horizon=50, record=[10, 50]))
+    assert keys(study(world)) == keys(study(world, horizon=50))  # both end at the last recorded round, 40
+
+
+def test_moments_of_worlds_told_the_horizon_are_found_by_reference():
+    told = {"name": "htinf", "moment_order": "world", "moment_bound": "world"}
+    (policies,) = study(HARD, policies=[told]).policy_grids()
+    assert policies.points[0].moment_order == 1.5
+    assert policies.points[0].moment_bound == jb.MinimaxHard(2, 1.5, horizon=40).moment(1.5)
+
+
+def test_a_table_may_not_end_before_the_study():
+    with pytest.raises(ValueError, match="horizon 81 is beyond the end of Replay's table"):
+        study(jb.Replay(losses=TABLE), horizon=81, record=4)
+    assert study(jb.Replay(losses=TABLE), horizon=80, record=4)
+
+
+def test_replays_of_a_file_and_of_an_array_are_the_same_cells(tmp_path):
+    np.save(tmp_path / "measured.npy", TABLE)
+    path = tmp_path / "study.toml"
+    path.write_text(
+        'horizon = 40\nnum_seeds = 70\nrecord = [10, 40]\npolicies = [{name = "uniform"}]\n'
+        '[[environments]]\nname = "replay"\ntable = "measured.npy"\nscale = [1.0, 0.5]\norder = ["stored", "resampled"]'
+    )
+    plan = jb.Study.load(path)
+    ds, report = played(plan, tmp_path / "out")
+    assert report.played == 4 and ds.attrs["study"] == path.read_text()
+    world = jb.grid(jb.Replay, losses=TABLE, name="measured", scale=[1.0, 0.5], order=["stored", "resampled"])
+    assert_as_simulated(ds, [world])
+    again = study(world)
+    assert keys(again) == keys(plan)
+    ds, report = played(again, tmp_path / "out")
+    assert report.found == 4 and "study" not in ds.attrs  # a table is not written into the store
+
+    other = TABLE.copy()
+    other[-1, -1] += 1e-9
+    assert not set(keys(study(dataclasses.replace(world.points[0], losses=other)))) & set(keys(plan))
+
+
+def test_worlds_with_other_tables_are_played_apart(tmp_path):
+    worlds = [jb.Replay(losses=TABLE, name="t"), jb.Replay(losses=TABLE[::-1].copy(), name="t")]
+    plan = study(*worlds)
+    games = cells.games(plan)
+    todo = [cells.Cell(game, 0, 70, (10, 40)) for game in games]
+    assert [len(group) for group in cells.by_program(todo)] == [1, 1]
+    assert runner.by_structure([game.environment for game in games]) == [[0], [1]]
+    found = forecast.plan(plan, engine=ENGINE)
+    assert (found.cells, found.compiles) == (2, 1)
+    ds, _ = played(plan, tmp_path)
+    known = jb.simulate([jb.Uniform()], worlds, horizon=40, num_seeds=70, record=[10, 40], engine=ENGINE)
+    np.testing.assert_array_equal(ds.regret.values, known.regret.values)
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        jb.Replay(losses=TABLE),
+        jb.grid(jb.Replay, losses=[TABLE, 2 * TABLE]),
+        {"name": "replay", "losses": TABLE},
+        jb.Scheduled(jb.Gaussian(means=[0.0, 0.0], scale=0.1), means=TABLE),
+        jb.Switching(jb.Replay(losses=TABLE, order="resampled")),
+    ],
+    ids=["replay", "grid", "entry", "scheduled", "inside"],
+)
+def test_a_table_from_python_is_not_written_into_a_study_file(world, tmp_path):
+    plan = study(world)
+    with pytest.raises(ValueError, match=r"cannot hold (replay\.losses|scheduled\.means).*write it to a file"):
+        plan.save(tmp_path / "study.toml")
+    assert not (tmp_path / "study.toml").exists()
+    assert plan.changed(num_seeds=3).held_tables()
+    content = pickle.loads(pickle.dumps(plan.model_dump(exclude_defaults=True)))  # as it goes to workers
+    assert keys(jb.Study.model_validate(content)) == keys(plan)
+
+
+def test_means_of_a_schedule_come_from_a_file(tmp_path):
+    np.save(tmp_path / "means.npy", TABLE)
+    law = {"name": "gaussian", "means": [0.0, 0.0], "scale": 0.1}
+    content = {"environments": [{"name": "scheduled", "law": law, "table": str(tmp_path / "means.npy")}]}
+    plan = study(**content)
+    assert keys(plan) == keys(study(jb.Scheduled(jb.Gaussian(means=[0.0, 0.0], scale=0.1), means=TABLE)))
+    assert jb.Study.load(plan.save(tmp_path / "study.toml")).toml() == plan.toml()
+    with pytest.raises(ValueError, match="scheduled needs table"):
+        study({"name": "scheduled", "law": law})
+
+
+def test_numbers_per_arm_are_not_swept_when_written_down(tmp_path):
+    world = jb.Pareto(means=[0.5, 1.0], tail_index=[1.2, 1.8])
+    plan = study(world, jb.Swap(world))
+    assert [len(grid.points) for grid in plan.environment_grids()] == [1, 1]
+    again = jb.Study.load(plan.save(tmp_path / "study.toml"))
+    assert keys(again) == keys(plan)
+    np.testing.assert_array_equal(again.worlds()[0].environment.tail_index, [1.2, 1.8])
+
+
+def test_the_name_of_a_table_is_not_that_of_its_class(tmp_path):
+    np.save(tmp_path / "t.npy", TABLE)
+    entry = {"name": "replay", "table": str(tmp_path / "t.npy")}
+    names = [world.environment.name for world in study(entry, entry | {"called": "night"}).worlds()]
+    assert names == ["t", "night"]
+
+
+def test_sweeps_of_arrays_are_written_down(tmp_path):
+    plan = study({"name": "bernoulli", "means": np.asarray([[0.2, 0.8], [0.4, 0.5]])})
+    again = jb.Study.load(plan.save(tmp_path / "study.toml"))
+    assert len(keys(again)) == 2 and keys(again) == keys(plan)
