@@ -342,7 +342,8 @@ SLOW_SMALL = {
     "row of a table", "scatter of many", "scatter-mul, scatter-max", "rule: threefry", "matrix product", "jax.random",
     "median", "small and large", "lanes ignored", "lanes in one output", "table by rows", "tile", "top_k", "dot",
     "scan", "switch", "vmap inside", "checkpoint", "empty", "grows large and small again", "dynamic slice of two",
-    "pad between and away", "dynamic update", "cumsum of a table", "argmax of a table", "gather", "while_loop", "fori_loop of own length",
+    "pad between and away", "dynamic update", "cumsum of a table", "argmax of a table", "gather", "while_loop",
+    "fori_loop of own length",
 }  # fmt: skip
 
 
