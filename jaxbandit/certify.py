@@ -70,7 +70,7 @@ def read_worlds(text: str) -> dict[str, Environment]:
                 f'--world {text!r} is no inline table: {error}; write \'{{name = "pareto", means = [0.5, 1.0], '
                 "tail_index = 1.3}' or the path of a study file"
             ) from None
-        grids = [study.build(entry, ENVIRONMENTS, "environments", {})]
+        grids = [study.build(entry, ENVIRONMENTS, "environments", {}, pathlib.Path())]
     return {repr(point): point for grid in grids for point in grid.points}
 
 
@@ -156,7 +156,7 @@ def run_controls(horizon: int = QUICK_HORIZON, num_seeds: int = QUICK_SEEDS, see
 
 def _narrowed(config: Engine, world: Environment, num_seeds: int) -> Engine:
     """No block wider than the seeds: it would be padded, and here a round costs more than its dispatch."""
-    width = min(config.width(world.num_arms), -(-num_seeds // config.mesh().size))
+    width = min(config.width(world.num_arms, state_size=1), -(-num_seeds // config.mesh().size))
     return dataclasses.replace(config, block=width)
 
 
