@@ -19,9 +19,9 @@ from jaxbandit.runner import state_size
 from jaxbandit.types import is_static, public_fields
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "policies.md"
-NUM_ARMS, HORIZON, REPEATS = 10, 100_000, 3
+NUM_ARMS, HORIZON = 10, 100_000
+SECONDS = 5  # of each policy, at least
 TOLD = {"horizon": "T", "moment_order": "alpha", "moment_bound": "sigma"}
-SEED_ROUNDS = 2e8  # of uniINF in one turn; others play as many rounds with fewer seeds
 
 
 def examples() -> dict[str, Any]:
@@ -89,31 +89,36 @@ def replaced(page: str, text: str) -> str:
     return re.sub(r"(<!-- table -->\n).*?(\n<!-- end -->)", lambda m: m[1] + text + m[2], page, flags=re.DOTALL)
 
 
-def seconds(policy: Any, num_seeds: int, horizon: int) -> float:
-    """Of one run, compilation apart."""
+def seats(policy: Any) -> int:
+    """Seeds of one block on every device."""
+    return jax.device_count() * jb.Engine().width(NUM_ARMS, state_size(policy, NUM_ARMS))
+
+
+def seconds(policy: Any, horizon: int) -> float:
+    """Of one run with every seat taken, compilation apart."""
     began = time.perf_counter()
-    ds = jb.simulate(policy, arena(), horizon=horizon, num_seeds=num_seeds, record=[horizon])
+    ds = jb.simulate(policy, arena(), horizon=horizon, num_seeds=seats(policy), record=[horizon])
     return time.perf_counter() - began - ds.attrs["compile_seconds"]
 
 
 def measure(share: float) -> dict[str, str]:
     """The ns per seed-round of every policy, and how many times that of uniINF, played in turns."""
-    horizon = int(HORIZON * share)
-    yardstick = jb.UniINF(horizon=HORIZON)
-    reference_seeds = max(64, int(SEED_ROUNDS / HORIZON))
-    seconds(yardstick, reference_seeds, horizon)
+    horizon, yardstick = int(HORIZON * share), jb.UniINF(horizon=HORIZON)
     costs = {}
     for name, policy in examples().items():
-        num_seeds = jax.device_count() * (64 if state_size(policy, NUM_ARMS) > 1000 else 1024)
-        seconds(policy, num_seeds, 32)
+        seconds(policy, 32)
+        seconds(yardstick, 32)
         times, ratios = [], []
-        for _ in range(REPEATS):
-            mine = seconds(policy, num_seeds, horizon) / num_seeds
-            times.append(mine / horizon * 1e9)
-            ratios.append(mine / (seconds(yardstick, reference_seeds, horizon) / reference_seeds))
-            if mine * num_seeds > 20:
-                break
-        costs[name] = f"{statistics.median(times):.0f} ({statistics.median(ratios):.1f})"
+        while sum(times) < SECONDS:
+            times.append(seconds(policy, horizon))
+            ratios.append(
+                times[-1]
+                / horizon
+                / seats(policy)
+                / (seconds(yardstick, horizon // 5) / (horizon // 5) / seats(yardstick))
+            )
+        each = statistics.median(times) / horizon / seats(policy)
+        costs[name] = f"{each * 1e9:.0f} ({statistics.median(ratios):.1f})"
         print(f"{name:40} {costs[name]}", flush=True)
     return costs
 

@@ -75,7 +75,11 @@ def play(policy, world):
     return trajectory(as_arrays(policy), as_arrays(world))
 
 
-policies = pytest.mark.parametrize("name", jb.POLICIES)
+# Every policy, a nearer relative of each of these in the fast suite.
+SLOW = {"adar_ucb", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf", "thompson"}
+policies = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in jb.POLICIES]
+)
 
 
 @policies

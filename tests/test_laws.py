@@ -280,6 +280,7 @@ def test_moment_bounds_a_law_with_a_mean(mean, alpha):
     assert absolute_moment(scipy.stats.norm(mean, 0.5), alpha) <= world.moment(alpha) ** alpha * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", ALL)
 def test_moment_bounds_what_is_drawn(example):
     """At an order of which |l| has a variance: the empirical moment is no more than 5 standard errors above."""

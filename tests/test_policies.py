@@ -153,7 +153,7 @@ def games():
     for index, pair in enumerate(PAIRS):
         for num_arms in (2, 5):
             heavy = bool(pair.own) or pair.name in ("sao_ht", "omd_lb_ht", "robust_moss")
-            slow = (heavy and num_arms == 5) or pair.fields.get("estimator") == "catoni"
+            slow = (heavy and num_arms == 5) or pair.fields.get("estimator") == "catoni" or pair.name == "mr_ucb"
             yield pytest.param(index, num_arms, id=f"{num_arms}-{pair}", marks=[pytest.mark.slow] if slow else [])
 
 
