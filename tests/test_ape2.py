@@ -50,7 +50,7 @@ def test_influence_function(order):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("form", ["exact", "bounded"])
-@pytest.mark.parametrize("order", [1.01, 1.2, 1.5, 2.0])
+@pytest.mark.parametrize("order", [1.01, pytest.param(1.2, marks=pytest.mark.slow), 1.5, 2.0])
 @pytest.mark.parametrize("kind", ["heavy", "constant", "outlier"])
 def test_estimate_against_the_reference(form, order, kind):
     rng = np.random.default_rng(0)
@@ -140,6 +140,7 @@ def test_perturbations_are_finite_at_the_ends(monkeypatch, law):
 @pytest.mark.parametrize(
     ("law", "values"), [("bernoulli", {0.0, 1.0}), ("rademacher", {-1.0, 1.0}), ("symmetric", None), ("uniform", None)]
 )
+@pytest.mark.slow
 def test_bounded_perturbations(law, values):
     """With one play each and equal estimates the index is the perturbation: its law shows in who wins."""
     policy = jb.MRAPE(horizon=1e6, moment_order=1.5, perturbation=law)

@@ -76,7 +76,7 @@ def play(policy, world):
 
 
 # Every policy, a nearer relative of each of these in the fast suite.
-SLOW = {"adar_ucb", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf", "thompson"}
+SLOW = {"ada_tinf", "adar_ucb", "exp3", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf", "robust_ucb", "thompson"}
 policies = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in jb.POLICIES]
 )
