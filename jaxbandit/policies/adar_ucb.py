@@ -21,6 +21,7 @@ class AdaRState(NamedTuple):
     pulls: Array  # [K]  int32, pairs
     nonzero: Array  # [K]  int32, of X'
     last: Array  # []  int32, the arm of this pair
+    spoilt: Array  # []  0, or NaN once a loss was: in the tables nobody would look for it
     fill: Array  # [E, K]  F at the edges: sum of min((X'/e)^2, 1)
     sums: Array  # [E, K]  sum of the X with |X| <= e
     squares: Array  # [E, K]  and of their squares
@@ -32,6 +33,7 @@ class AdaRHistory(NamedTuple):
     pulls: Array  # [K]  int32, pairs
     nonzero: Array  # [K]  int32, of X'
     last: Array  # []  int32, the arm of this pair
+    spoilt: Array  # []  0, or NaN once a loss was: in the tables nobody would look for it
     first: Array  # [K, pairs]  X
     second: Array  # [K, pairs]  X'
 
@@ -104,9 +106,13 @@ class AdaRUCB:
         zeros, last = jnp.zeros(num_arms, jnp.int32), jnp.int32(0)
         if self.form == "exact":
             rewards = jnp.zeros((num_arms, -(-self.max_rounds // 2)))
-            return AdaRHistory(pulls=zeros, nonzero=zeros, last=last, first=rewards, second=rewards)
+            return AdaRHistory(
+                pulls=zeros, nonzero=zeros, last=last, spoilt=jnp.zeros(()), first=rewards, second=rewards
+            )
         table = jnp.zeros((self._edges().size, num_arms))
-        return AdaRState(pulls=zeros, nonzero=zeros, last=last, fill=table, sums=table, squares=table)
+        return AdaRState(
+            pulls=zeros, nonzero=zeros, last=last, spoilt=jnp.zeros(()), fill=table, sums=table, squares=table
+        )
 
     def probabilities(self, state: Any, t: Array, key) -> Array:
         """The arm with the largest index in odd rounds, the same again in even ones."""
@@ -146,12 +152,14 @@ class AdaRUCB:
         pulls = state.pulls + to_second.astype(jnp.int32)  # a pair counts when it is whole
         nonzero = state.nonzero + (to_second & (loss != 0)).astype(jnp.int32)
         last = jnp.where(odd & ~over, arm, state.last).astype(jnp.int32)
+        spoilt = jnp.where(jnp.isnan(loss), loss, state.spoilt)
         if self.form == "exact":
             here = jnp.arange(state.first.shape[1], dtype=jnp.int32)[None, :] == state.pulls[:, None]
             return AdaRHistory(
                 pulls=pulls,
                 nonzero=nonzero,
                 last=last,
+                spoilt=spoilt,
                 first=jnp.where(here & to_first[:, None], -loss, state.first),
                 second=jnp.where(here & to_second[:, None], -loss, state.second),
             )
@@ -162,6 +170,7 @@ class AdaRUCB:
             pulls=pulls,
             nonzero=nonzero,
             last=last,
+            spoilt=spoilt,
             fill=jnp.where(to_second[None, :], state.fill + (share * share)[:, None], state.fill),
             sums=jnp.where(to_first[None, :], state.sums + kept[:, None], state.sums),
             squares=jnp.where(to_first[None, :], state.squares + (kept * kept)[:, None], state.squares),

@@ -22,6 +22,7 @@ class HistoryState(NamedTuple):
 
     pulls: Array  # [K]  int32
     rewards: Array  # [K, max_rounds]  in order of arrival
+    latest: Array  # []  the last of them: in the table nobody would look for a NaN
 
 
 class TruncatedState(NamedTuple):
@@ -149,7 +150,7 @@ class RobustUCB:
         """No arm has been played."""
         pulls, zeros = jnp.zeros(num_arms, jnp.int32), jnp.zeros(num_arms)
         if self.form == "exact":
-            return HistoryState(pulls=pulls, rewards=jnp.zeros((num_arms, self.max_rounds)))
+            return HistoryState(pulls=pulls, rewards=jnp.zeros((num_arms, self.max_rounds)), latest=jnp.zeros(()))
         if self.estimator == "truncated":
             expiring = jnp.zeros((self._grid()[0].size - 1, num_arms))
             return TruncatedState(pulls=pulls, reward=zeros, reward_lost=zeros, expiring=expiring)
@@ -191,7 +192,7 @@ class RobustUCB:
         if self.form == "exact":
             place = jnp.arange(self.max_rounds, dtype=jnp.int32)[None, :] == state.pulls[:, None]
             rewards = jnp.where(place & played[:, None], -loss, state.rewards)
-            return HistoryState(pulls=pulls, rewards=rewards)
+            return HistoryState(pulls=pulls, rewards=rewards, latest=-loss)
         n = pick(pulls, arm)
         if self.estimator == "truncated":
             return self._add_truncated(state, pulls, played, n, t, -loss)
