@@ -177,6 +177,8 @@ class _Loop:
             if not isinstance(atom, core.Literal) and atom in self._entered:
                 return self._entered[atom]
             value = _read(atom, self._env)
+            if isinstance(value, Stacked) and jnp.issubdtype(value.array.dtype, jax.dtypes.extended):
+                raise NotUnrolledError  # keys
             if not is_shared(value):
                 value = self._entered[atom] = Unrolled(map_entries(fusion.enter, entries(value, ())))
             return value
