@@ -283,7 +283,10 @@ def _write_results(ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Path, t
     if ds.nbytes > DATASET_BYTES:
         path.unlink(missing_ok=True)
         return [f"dataset {tables.size(ds.nbytes)}: open it with jb.load({str(directory)!r})", figure]
-    content = ds.load().to_netcdf(engine="h5netcdf")
+    try:
+        content = ds.load().to_netcdf(engine="h5netcdf")
+    except OSError as error:  # HDF5 takes room on disk for a file in memory too
+        raise StoreError(f"cannot write {path}: {error}; the cells are whole") from None
     Store(directory).write(path, content)
     return [f"dataset {path}", figure]
 
