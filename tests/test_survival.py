@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -300,13 +299,12 @@ def test_a_second_process_is_refused_and_a_dead_one_is_not_in_the_way(tmp_path):
 def test_a_disk_that_takes_no_more(tmp_path):
     """The kernel itself refuses to write on: no file may be longer than 60 kB."""
     (tmp_path / "study.toml").write_text(KILLED.replace("4000", "40"))
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
-
-    command = jaxbandit("run", "study.toml", "--out", "out")
+    # The child limits itself: a `preexec_fn` would fork this process, in which JAX holds threads.
+    limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)); "
+    limited += "os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", limited, *jaxbandit("run", "study.toml", "--out", "out")]
     environment = os.environ | {"JAXBANDIT_CACHE": "off"}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, preexec_fn=limit, env=environment)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == 2, done.stderr
     assert "cannot write" in done.stderr and "File too large" in done.stderr and "Traceback" not in done.stderr
     assert not list((tmp_path / "out").rglob("*.tmp"))
