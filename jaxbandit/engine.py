@@ -270,6 +270,8 @@ def _count_pulls(arms_seen: Array, num_arms: int) -> Array:
 
 def _hand_out(carry: Carry, stop: Array, program: Program) -> tuple[Carry, Tally]:
     """The tally since the last stop; cleared if this one has been reached."""
+    broken = (carry.t == stop) & (carry.failed == 0) & _tables_are_broken(carry)
+    carry = carry._replace(failed=jnp.where(broken, stop, carry.failed))
     tally = Tally(
         pulls=carry.pulls,
         sums=carry.sums,
@@ -279,6 +281,14 @@ def _hand_out(carry: Carry, stop: Array, program: Program) -> tuple[Carry, Tally
     )
     pulls, sums = jax.tree.map(lambda leaf: jnp.where(carry.t == stop, 0, leaf), (carry.pulls, carry.sums))
     return carry._replace(pulls=pulls, sums=sums), tally
+
+
+def _tables_are_broken(carry: Carry) -> Array:
+    """Whether a table of the state, which ``first_failure`` leaves out, holds a NaN or an infinity: [lanes]."""
+    leaves = jax.tree.leaves(carry.state)
+    tables = [leaf for leaf in leaves if leaf.ndim > 2 and jnp.issubdtype(leaf.dtype, jnp.floating)]
+    broken = (jnp.any(~jnp.isfinite(table), axis=tuple(range(table.ndim - 1))) for table in tables)
+    return functools.reduce(operator.or_, broken, jnp.zeros(carry.failed.shape, bool))
 
 
 def _empty_rounds(program: Program, num_arms: int, num_lanes: int) -> dict[str, Array]:

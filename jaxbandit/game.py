@@ -160,8 +160,8 @@ def play_round(
 def first_failure(failed: Array, t: Array, policy_state: Any) -> Array:
     """``failed``, or ``t`` if this is the first round whose state holds a NaN or an infinity.
 
-    Tables (leaves of two axes) are not read through every round: a policy that keeps one lets what went wrong
-    there show in a vector.
+    Tables (leaves of two axes) are not read through every round but at recorded ones, by the engine: our policies
+    let a NaN that enters a table show in a vector at once.
     """
     zero = jnp.zeros(())
     for leaf in jax.tree.leaves(policy_state):

@@ -211,6 +211,26 @@ def test_infinite_losses_are_said():
     assert ds.attrs["infinite_losses"] == 4
 
 
+@pytree
+class Hoarder:
+    """Plays at random and keeps its losses in a table."""
+
+    def init(self, num_arms):
+        return jnp.zeros((3, num_arms))
+
+    def probabilities(self, state, t, key):
+        return jnp.full(2, 0.5)
+
+    def update(self, state, t, x, arm, loss):
+        return state.at[t % 3, arm].set(loss)
+
+
+def test_what_breaks_a_table_is_said_at_the_next_recorded_round():
+    ds = jb.simulate(Hoarder(), OneInfiniteLoss(), horizon=20, num_seeds=4, record=[5, 11, 20])
+    assert (ds.failed == 11).all()
+    assert (jb.simulate(Hoarder(), OneInfiniteLoss(), horizon=9, num_seeds=4).failed == 0).all()
+
+
 def test_stationarity_is_read_off():
     assert engine.is_stationary(world(3))
     assert not engine.is_stationary(jb.Switching(world(3)))
