@@ -41,7 +41,7 @@ __all__ = ["Shared", "example", "is_shared", "is_small", "over_lanes"]
 # One loop computes up to this many vectors (uniINF takes 1900 for 10 arms, 5900 for 32): LLVM needs 2 s for the
 # former, 5 s for the latter, and does not vectorise much beyond.
 ONE_LOOP = 6500
-RESULTS = 120  # of one loop: with more LLVM asks for too many checks of what overlaps
+RESULTS = 120  # of one loop: APE2's 164 were no longer vectorised
 
 # Primitives that hold a jaxpr to be evaluated in place.
 _CALLS = {"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
@@ -109,32 +109,49 @@ class Program:
 
 
 def _evaluate(program: Program, values: Sequence[Value], num_lanes: int) -> list[Value]:
-    """Evaluates a program on lane values."""
+    """Evaluates a program on lane values: in one loop if it fits, else in turns."""
     env: dict[Any, Value] = {var: Shared(const) for var, const in program.consts.items()}
     env.update(zip(program.invars, values, strict=True))
     left = []
     for equation in program.eqns:
         if all(is_shared(env.get(name)) for name in equation.names()):
-            env.update(zip(equation.results, _apply(equation, env, num_lanes), strict=True))
+            _evaluate_outside(equation, env, num_lanes)
         else:
             left.append(equation)
     wanted = {atom for atom in program.outvars if not isinstance(atom, core.Literal)}
-    num_results = sum(math.prod(var.aval.shape) for equation in left for var in equation.made(wanted))
-    if fusion.pays() and num_results <= RESULTS and sum(equation.size() for equation in left) <= ONE_LOOP:
-        loop = _Loop(env, num_lanes)
-        if all(loop.takes(equation) for equation in left):
-            loop.close(wanted)
-            left = []
-    whole: set[Equation] = set()  # small, but with no rule
+    if not _in_one_loop(left, env, wanted, num_lanes):
+        _in_turns(left, env, wanted, num_lanes)
+    return [_read(atom, env) for atom in program.outvars]
+
+
+def _in_one_loop(equations: list[Equation], env: dict[Any, Value], wanted: set, num_lanes: int) -> bool:
+    """Evaluates all in one kernel, if that can be done and pays."""
+    num_results = sum(math.prod(var.aval.shape) for equation in equations for var in equation.made(wanted))
+    size = sum(equation.size() for equation in equations)
+    if not fusion.pays() or num_results > RESULTS or size > ONE_LOOP:
+        return False
+    loop = _Loop(env, num_lanes)
+    if not all(loop.takes(equation) for equation in equations):
+        return False
+    loop.close(wanted)
+    return True
+
+
+def _in_turns(left: list[Equation], env: dict[Any, Value], wanted: set, num_lanes: int) -> None:
+    """Evaluates what is small and ready in one loop, then what is large and ready, and so on."""
+    small = {equation for equation in left if fusion.pays() and equation.is_small()}
     while left:
         loop = _Loop(env, num_lanes)
-        small = fusion.pays()
-        left = [equation for equation in left if not (small and equation.is_small() and loop.takes(equation))]
+        left = [equation for equation in left if not (equation in small and loop.takes(equation))]
         loop.close(wanted.union(*(equation.names() for equation in left)))
-        whole |= loop.refused
-        for_loops = {equation for equation in left if small and equation.is_small()} - whole
-        left = [equation for equation in left if equation in for_loops or not _is_evaluated(equation, env, num_lanes)]
-    return [_read(atom, env) for atom in program.outvars]
+        small -= loop.refused
+        waiting = []
+        for equation in left:
+            if equation in small or not all(name in env for name in equation.names()):
+                waiting.append(equation)
+            else:
+                _evaluate_outside(equation, env, num_lanes)
+        left = waiting
 
 
 class _Loop:
@@ -142,7 +159,7 @@ class _Loop:
 
     def __init__(self, env: dict[Any, Value], num_lanes: int):
         self._env, self._num_lanes = env, num_lanes
-        self._entered: dict[Any, Value] = {}
+        self._inside: dict[Any, Value] = {}  # entered, or made here
         self._made: dict[Any, Value] = {}
         self._size = 0
         self.refused: set[Equation] = set()  # what cannot be unrolled
@@ -160,7 +177,9 @@ class _Loop:
             self.refused.add(equation)
             return False
         self._size += equation.size()
-        self._made.update(zip(equation.results, out, strict=True))
+        made = dict(zip(equation.results, out, strict=True))
+        self._made |= made
+        self._inside |= made
         return True
 
     def close(self, wanted: set) -> None:
@@ -173,34 +192,31 @@ class _Loop:
             self._env[name] = Unrolled(map_entries(lambda _: next(vectors), value.entries)) if unrolled else value
 
     def _read(self, atom: Any) -> Value:
-        if isinstance(atom, core.Literal) or atom not in self._made:
-            if not isinstance(atom, core.Literal) and atom in self._entered:
-                return self._entered[atom]
-            value = _read(atom, self._env)
-            if isinstance(value, Stacked) and jnp.issubdtype(value.array.dtype, jax.dtypes.extended):
-                raise NotUnrolledError  # keys
-            if not is_shared(value):
-                value = self._entered[atom] = Unrolled(map_entries(fusion.enter, entries(value, ())))
+        if isinstance(atom, core.Literal):
+            return _read(atom, self._env)
+        if atom not in self._inside:
+            self._inside[atom] = self._entered(self._env[atom])
+        return self._inside[atom]
+
+    def _entered(self, value: Value) -> Value:
+        if is_shared(value):
             return value
-        return self._made[atom]
+        if isinstance(value, Stacked) and jnp.issubdtype(value.array.dtype, jax.dtypes.extended):
+            raise NotUnrolledError  # keys
+        return Unrolled(map_entries(fusion.enter, entries(value, ())))
 
 
-def _is_evaluated(equation: Equation, env: dict[Any, Value], num_lanes: int) -> bool:
-    """Evaluates an equation outside of loops, if its operands are there."""
-    if not all(name in env for name in equation.names()):
-        return False
-    env.update(zip(equation.results, _apply(equation, env, num_lanes), strict=True))
-    return True
-
-
-def _apply(equation: Equation, env: dict[Any, Value], num_lanes: int) -> list[Value]:
+def _evaluate_outside(equation: Equation, env: dict[Any, Value], num_lanes: int) -> None:
+    """Evaluates one equation outside of loops."""
     operands = [_read(atom, env) for atom in equation.operands]
-    if not all(map(is_shared, operands)):
-        if equation.eqn.primitive.name == "cond":
-            return _choose(equation.eqn, operands, num_lanes)
-        if equation.eqn.primitive.name == "scan" and _only_carries(equation.eqn):
-            return _repeat(equation.eqn, operands, num_lanes)
-    return apply(equation.eqn, operands, (num_lanes,))
+    name, shared = equation.eqn.primitive.name, all(map(is_shared, operands))
+    if name == "cond" and not shared:
+        out = _choose(equation.eqn, operands, num_lanes)
+    elif name == "scan" and not shared and _only_carries(equation.eqn):
+        out = _repeat(equation.eqn, operands, num_lanes)
+    else:
+        out = apply(equation.eqn, operands, (num_lanes,))
+    env.update(zip(equation.results, out, strict=True))
 
 
 def _choose(eqn, operands: list[Value], num_lanes: int) -> list[Value]:
