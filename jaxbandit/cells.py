@@ -101,9 +101,7 @@ def games(study: Study) -> list[Game]:
     about_worlds = [describe(world.environment) for world in worlds]
     listed, first = [], 0
     for entry, points in zip(entries, told, strict=True):
-        options = {
-            name: entry.options.get(name, getattr(study, name)) for name in ("num_seeds", "precision", "max_seeds")
-        }
+        options = {name: entry.options.get(name, getattr(study, name)) for name in OPTIONS}
         for p in range(len(points[0])):
             shared = describe(points[0][p])
             for e, world in enumerate(worlds):

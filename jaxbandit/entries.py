@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxbandit import readers
 from jaxbandit.environments import ENVIRONMENTS
-from jaxbandit.grid import Grid, combinations, is_axis, registry_name, suggest
+from jaxbandit.grid import Grid, combinations, is_axis, registry_name, split, suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.types import public_fields
 
@@ -127,11 +127,7 @@ def read_entry(table: Mapping[str, Any], section: str, directory: pathlib.Path, 
     missing = [key for key, spec in fields.items() if spec.default is dataclasses.MISSING and key not in values]
     if missing:
         raise ValueError(f"{name} needs {', '.join(missing)}; add it to its [[{section}]] entry")
-    axes = {key: list(value) for key, value in values.items() if is_axis(fields[key], value)}
-    for key, choices in axes.items():
-        if not choices:
-            raise ValueError(f"{name}.{key} is swept over no value; give at least one")
-    fixed = {key: value for key, value in values.items() if key not in axes}
+    fixed, axes = split(name, fields, values)
     return Entry(name, cls, fixed, axes, _checked_zip(name, zipped, axes), options)
 
 

@@ -57,13 +57,18 @@ def grid(cls: type, **values: Any) -> Grid:
     for name in values:
         if name not in specs:
             raise ValueError(f"{cls.__name__} has no field {name!r}; {suggest(name, specs)}")
+    fixed, axes = split(cls.__name__, specs, values)
+    points = [cls(**fixed, **row) for row in combinations(axes)]
+    return Grid(cls=cls, axes=axes, points=points)
+
+
+def split(owner: str, specs: dict[str, dataclasses.Field], values: dict[str, Any]) -> tuple[dict, dict[str, list]]:
+    """The values that are fixed, and those that are swept."""
     axes = {name: list(value) for name, value in values.items() if is_axis(specs[name], value)}
     for name, choices in axes.items():
         if not choices:
-            raise ValueError(f"{cls.__name__}.{name} is swept over no value; give at least one")
-    fixed = {name: value for name, value in values.items() if name not in axes}
-    points = [cls(**fixed, **row) for row in combinations(axes)]
-    return Grid(cls=cls, axes=axes, points=points)
+            raise ValueError(f"{owner}.{name} is swept over no value; give at least one")
+    return {name: value for name, value in values.items() if name not in axes}, axes
 
 
 def combinations(axes: Mapping[str, Sequence[Any]], zipped: Sequence[Sequence[str]] = ()) -> list[dict[str, Any]]:
