@@ -1,4 +1,4 @@
-"""The site: ``sphinx-build -W docs build/site`` writes it; any warning is an error."""
+"""The site: ``python -m sphinx -W docs build/site`` writes it (extra ``docs``); any warning is an error."""
 
 import pathlib
 import sys
@@ -27,7 +27,6 @@ autodoc_typehints = "none"  # the docstrings say what is taken; signatures stay 
 autodoc_member_order = "bysource"
 napoleon_custom_sections = [("Attributes", "params_style")]
 toc_object_entries_show_parents = "hide"
-python_maximum_signature_line_length = 88
 
 html_math_renderer = "mathml"
 html_theme = "furo"

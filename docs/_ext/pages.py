@@ -5,15 +5,18 @@ A line ``<!-- policies -->`` of a page is replaced by what ``MARKERS["policies"]
 
 import inspect
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Any
+
+import typer.cli
+from typer.testing import CliRunner
 
 import jaxbandit as jb
 
 MARKER = re.compile(r"^<!-- (\w+) -->$", re.MULTILINE)
-FETCHED = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*\bhref="(?:https?:)?//""")
+FETCHED = re.compile(
+    r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*\bhref="(?:https?:)?//"""
+)
 
 
 def expanded(page: str) -> str:
@@ -54,8 +57,8 @@ def summary(obj: object) -> str:
 
 def commands() -> str:
     """Every command of the command line with its arguments and options."""
-    asked = [sys.executable, "-m", "typer", "jaxbandit.cli", "utils", "docs", "--name", "jaxbandit"]
-    text = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    asked = ["jaxbandit.cli", "utils", "docs", "--name", "jaxbandit"]
+    text = CliRunner().invoke(typer.cli.app, asked, catch_exceptions=False).stdout
     return text[text.index("\n## ") :].replace("```console\n$ ", "```bash\n")
 
 

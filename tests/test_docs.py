@@ -1,0 +1,90 @@
+"""The site: what it says runs, and its reference leaves no public name out."""
+
+import importlib
+import inspect
+import pathlib
+import re
+import types
+
+import pytest
+from typer.testing import CliRunner
+
+import jaxbandit as jb
+from benchmarks import tutorial
+from jaxbandit import cli
+
+DOCS = pathlib.Path(__file__).parents[1] / "docs"
+TINY = {"20_000": "200", "256": "16", "512": "24"}
+
+
+@pytest.fixture(scope="module")
+def reference() -> str:
+    """The reference as the site's builder sees it."""
+    spec = importlib.util.spec_from_file_location("pages", DOCS / "_ext" / "pages.py")
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    return "\n".join(pages.expanded(page.read_text(encoding="utf-8")) for page in (DOCS / "reference").glob("*.md"))
+
+
+def public_names() -> list[str]:
+    """What is reachable as ``jb.X``, modules apart."""
+    names = [name for name in (*vars(jb), *jb._LATER) if not name.startswith("_")]
+    return [name for name in names if not isinstance(getattr(jb, name), types.ModuleType)]
+
+
+def documented(reference: str) -> dict[str, object]:
+    """Every name that the reference has a docstring of."""
+    found = {}
+    for path in re.findall(r"^\.\. auto(?:class|function):: (\S+)", reference, re.MULTILINE):
+        module, _, name = path.rpartition(".")
+        found[path] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def test_no_public_name_is_missing(reference):
+    there = documented(reference)
+    for name in public_names():
+        in_prose = isinstance(getattr(jb, name), dict) and f"`jb.{name}`" in reference
+        assert f"jaxbandit.{name}" in there or in_prose, f"jb.{name} is in no page of docs/reference"
+    assert {*jb.POLICIES.values(), *jb.ENVIRONMENTS.values()} <= {
+        obj for obj in there.values() if isinstance(obj, type)
+    }
+
+
+def test_no_name_stands_there_twice(reference):
+    paths = re.findall(r"^\.\. auto(?:class|function):: (\S+)", reference, re.MULTILINE)
+    assert sorted(paths) == sorted(set(paths))
+
+
+def test_every_command_is_there_with_help(reference):
+    commands = re.findall(r"^## `jaxbandit (\w+)`\n\n(.+)", reference, re.MULTILINE)
+    registered = {command.name or command.callback.__name__ for command in cli.app.registered_commands}
+    assert {name for name, _ in commands} == registered
+    for name, text in commands:
+        assert not text.startswith("**"), f"`jaxbandit {name}` has no help"
+
+
+def test_everything_named_has_a_docstring_that_names_its_arguments(reference):
+    for path, obj in documented(reference).items():
+        text = inspect.getdoc(obj) or ""
+        assert text and not text.startswith(f"{obj.__name__}("), f"{path} has no docstring"  # what a dataclass makes up
+        front_door = path.count(".") == 1 and "\n" in text
+        if front_door or re.search(r"^(Args|Attributes):", text, re.MULTILINE):
+            described = re.findall(r"^ {2}\*{0,2}(\w+):", text, re.MULTILINE)
+            missing = [name for name in inspect.signature(obj).parameters if name not in described]
+            assert not missing, f"the docstring of {path} does not say what {missing} is"
+
+
+def test_the_tutorial_runs(tmp_path, monkeypatch):
+    page = tutorial.PAGE.read_text(encoding="utf-8")
+    out = tutorial.played(page, tmp_path, TINY)
+    blocks = [(language, text) for language, text in tutorial.BLOCK.findall(out) if language == "text"]
+    assert len(blocks) >= 6
+    assert all(text.strip() for _, text in blocks)
+    for made, kept in tutorial.IMAGES.items():
+        assert (tmp_path / made).stat().st_size > 5_000
+        assert f"img/{kept}" in page
+    monkeypatch.chdir(tmp_path)
+    again = CliRunner().invoke(cli.app, ["run", "first.toml", "--out", "results/first"])
+    assert "0 cells played, 6 found" in again.output
+    assert "0 cells played, 6 found" in page
