@@ -18,6 +18,7 @@ exclude_patterns = ["_ext"]
 nitpicky = True  # a reference that leads nowhere is an error
 smartquotes_action = "D"  # dashes alone: quotes stay what one types
 
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True

@@ -10,20 +10,20 @@ import pytest
 from typer.testing import CliRunner
 
 import jaxbandit as jb
-from benchmarks import tutorial
+from benchmarks import pages
 from jaxbandit import cli
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
-TINY = {"20_000": "200", "256": "16", "512": "24"}
+TINY = {"20_000": "200", "10_000": "100", "256": "16", "512": "24"}  # sizes of the pages, and those they are run with
 
 
 @pytest.fixture(scope="module")
 def reference() -> str:
     """The reference as the site's builder sees it."""
     spec = importlib.util.spec_from_file_location("pages", DOCS / "_ext" / "pages.py")
-    pages = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(pages)
-    return "\n".join(pages.expanded(page.read_text(encoding="utf-8")) for page in (DOCS / "reference").glob("*.md"))
+    builder = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(builder)
+    return "\n".join(builder.expanded(page.read_text(encoding="utf-8")) for page in (DOCS / "reference").glob("*.md"))
 
 
 def public_names() -> list[str]:
@@ -75,16 +75,16 @@ def test_everything_named_has_a_docstring_that_names_its_arguments(reference):
             assert not missing, f"the docstring of {path} does not say what {missing} is"
 
 
-def test_the_tutorial_runs(tmp_path, monkeypatch):
-    page = tutorial.PAGE.read_text(encoding="utf-8")
-    out = tutorial.played(page, tmp_path, TINY)
-    blocks = [(language, text) for language, text in tutorial.BLOCK.findall(out) if language == "text"]
-    assert len(blocks) >= 6
-    assert all(text.strip() for _, text in blocks)
-    for made, kept in tutorial.IMAGES.items():
+def test_pages_run(tmp_path, monkeypatch):
+    text = {path.name: path.read_text(encoding="utf-8") for path in pages.PAGES}
+    for name, page in text.items():
+        outputs = [block for language, block in pages.BLOCK.findall(pages.played(page, tmp_path, TINY)) if language == "text"]
+        assert len(outputs) >= 3, name
+        assert all(block.strip() for block in outputs), name
+    for made, kept in pages.IMAGES.items():
         assert (tmp_path / made).stat().st_size > 5_000
-        assert f"img/{kept}" in page
+        assert f"img/{kept}" in text["tutorial.md"]
     monkeypatch.chdir(tmp_path)
     again = CliRunner().invoke(cli.app, ["run", "first.toml", "--out", "results/first"])
     assert "0 cells played, 6 found" in again.output
-    assert "0 cells played, 6 found" in page
+    assert "0 cells played, 6 found" in text["tutorial.md"]

@@ -1,18 +1,16 @@
-"""The outputs and figures of docs/tutorial.md: ``python -m benchmarks.tutorial`` plays the page and writes them.
+"""The outputs and figures of docs/tutorial.md and docs/faq.md: ``python -m benchmarks.pages`` plays them and writes.
 
-Blocks run in order, in one process and one directory: Python with the names of the blocks before, TOML is
+Blocks of a page run in order, in one process and one directory: Python with the names of the blocks before, TOML is
 saved under the name in its first comment, ``jaxbandit`` commands go to the command line. A ``text`` block after one of
 them holds what it printed.
 """
 
 import contextlib
 import io
-import os
 import pathlib
 import re
 import shlex
 import shutil
-import sys
 import tempfile
 from collections.abc import Mapping
 
@@ -20,14 +18,15 @@ from typer.testing import CliRunner
 
 from jaxbandit.cli import app
 
-PAGE = pathlib.Path(__file__).parents[1] / "docs" / "tutorial.md"
+DOCS = pathlib.Path(__file__).parents[1] / "docs"
+PAGES = [DOCS / "tutorial.md", DOCS / "faq.md"]
 IMAGES = {"heat.png": "tutorial-heat.png", "results/first/figures/regret.png": "tutorial-regret.png"}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def played(page: str, directory: pathlib.Path, sizes: Mapping[str, str]) -> str:
     """The page with the outputs of its code; ``sizes`` are replaced in what is run, not in what is shown."""
-    names: dict = {"__name__": "tutorial"}
+    names: dict = {"__name__": "page"}
     printed = ""
 
     def run(found: re.Match) -> str:
@@ -47,7 +46,7 @@ def played(page: str, directory: pathlib.Path, sizes: Mapping[str, str]) -> str:
 def _run(language: str, code: str, names: dict) -> str:
     if language == "python":
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            exec(compile(code, str(PAGE), "exec"), names)
+            exec(compile(code, "<page>", "exec"), names)
         return out.getvalue()
     if language == "toml":
         name = re.match(r"# (\S+\.toml)\b", code)
@@ -67,12 +66,13 @@ def _command(line: str) -> str:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        page = played(PAGE.read_text(encoding="utf-8"), pathlib.Path(directory), {})
-        for made, kept in IMAGES.items():
-            shutil.copy(pathlib.Path(directory) / made, PAGE.parent / "img" / kept)
-    PAGE.write_text(page, encoding="utf-8")
-    print(f"wrote {os.path.relpath(PAGE)}", file=sys.stderr)
+    for path in PAGES:
+        with tempfile.TemporaryDirectory() as directory:
+            page = played(path.read_text(encoding="utf-8"), pathlib.Path(directory), {})
+            for made, kept in IMAGES.items():
+                if (pathlib.Path(directory) / made).exists():
+                    shutil.copy(pathlib.Path(directory) / made, DOCS / "img" / kept)
+        path.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
