@@ -24,6 +24,7 @@ copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
 add_module_names = False
+autodoc_preserve_defaults = True  # a default reads as it was written
 autodoc_typehints = "none"  # the docstrings say what is taken; signatures stay on one line
 autodoc_member_order = "bysource"
 napoleon_custom_sections = [("Attributes", "params_style")]

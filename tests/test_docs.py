@@ -1,6 +1,7 @@
 """The site: what it says runs, and its reference leaves no public name out."""
 
 import importlib
+import importlib.util
 import inspect
 import pathlib
 import re
@@ -18,11 +19,17 @@ TINY = {"20_000": "200", "10_000": "100", "256": "16", "512": "24"}  # sizes of 
 
 
 @pytest.fixture(scope="module")
-def reference() -> str:
+def builder():
+    """What the site's builder adds to the pages."""
+    spec = importlib.util.spec_from_file_location("site_pages", DOCS / "_ext" / "pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def reference(builder) -> str:
     """The reference as the site's builder sees it."""
-    spec = importlib.util.spec_from_file_location("pages", DOCS / "_ext" / "pages.py")
-    builder = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(builder)
     return "\n".join(builder.expanded(page.read_text(encoding="utf-8")) for page in (DOCS / "reference").glob("*.md"))
 
 
@@ -35,7 +42,7 @@ def public_names() -> list[str]:
 def documented(reference: str) -> dict[str, object]:
     """Every name that the reference has a docstring of."""
     found = {}
-    for path in re.findall(r"^\.\. auto(?:class|function):: (\S+)", reference, re.MULTILINE):
+    for path in re.findall(r"^\.\. auto(?:class|function):: ([\w.]+)", reference, re.MULTILINE):
         module, _, name = path.rpartition(".")
         found[path] = getattr(importlib.import_module(module), name)
     return found
@@ -52,7 +59,7 @@ def test_no_public_name_is_missing(reference):
 
 
 def test_no_name_stands_there_twice(reference):
-    paths = re.findall(r"^\.\. auto(?:class|function):: (\S+)", reference, re.MULTILINE)
+    paths = re.findall(r"^\.\. auto(?:class|function):: ([\w.]+)", reference, re.MULTILINE)
     assert sorted(paths) == sorted(set(paths))
 
 
@@ -75,10 +82,23 @@ def test_everything_named_has_a_docstring_that_names_its_arguments(reference):
             assert not missing, f"the docstring of {path} does not say what {missing} is"
 
 
+def test_what_is_fetched_from_another_host_is_seen(builder):
+    for line in (
+        '<script async src="https://cdn.example/x.js">',
+        '<link rel="stylesheet" href="//x.example/a.css">',
+        '<img alt="a" src="http://x.example/a.png">',
+    ):
+        assert builder.FETCHED.search(line)
+    for line in ('<a href="https://arxiv.org">', '<script src="../_static/a.js">', '<link href="_static/a.css">'):
+        assert not builder.FETCHED.search(line)
+
+
 def test_pages_run(tmp_path, monkeypatch):
     text = {path.name: path.read_text(encoding="utf-8") for path in pages.PAGES}
     for name, page in text.items():
-        outputs = [block for language, block in pages.BLOCK.findall(pages.played(page, tmp_path, TINY)) if language == "text"]
+        outputs = [
+            block for language, block in pages.BLOCK.findall(pages.played(page, tmp_path, TINY)) if language == "text"
+        ]
         assert len(outputs) >= 3, name
         assert all(block.strip() for block in outputs), name
     for made, kept in pages.IMAGES.items():
