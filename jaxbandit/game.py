@@ -106,6 +106,10 @@ def step(policy: Policy, environment: Environment) -> Callable[[GameState, Array
     ``key`` is the game's key, the same every round: the bits of round t are a function of
     (key, t, consumer).
 
+    Args:
+      policy: Who plays.
+      environment: The world.
+
     Example:
       >>> import jax, jaxbandit as jb
       >>> policy, world = jb.UniINF(horizon=1_000), jb.Bernoulli(means=[0.2, 0.5, 0.5])

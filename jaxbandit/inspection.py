@@ -60,6 +60,7 @@ class Inspection:
     """What ``jaxbandit inspect`` prints; per-arm arrays are [K].
 
     Attributes:
+      arms: Their names.
       rounds: T.
       missing: Entries that are no finite number; every statistic is of the others.
       means: Per arm.
@@ -67,9 +68,10 @@ class Inspection:
       tail_index: Hill's estimates [thresholds, K], NaN where fewer than ten losses are beyond.
       stable: Whether an arm's estimates at all thresholds agree within three standard errors; so they do for 99 % of
         independent Pareto arms. False where fewer than two thresholds can be estimated.
+      best: The arm with the least mean.
       gap: What separates the best mean from the second.
       gap_z: The gap in standard errors of the paired difference of the two arms, rounds taken as independent.
-      quantiles: Of |loss| over all entries, at 50, 90 and 99 %.
+      quantiles: Of ``|loss|`` over all entries, at 50, 90 and 99 %.
       skipped: Rounds uniINF would spend skipping losses of those sizes.
       truncated: The least truncated mean of the best arm.
       persistence: Median over arms of the rank correlation of one round's loss with the next.
@@ -92,7 +94,7 @@ class Inspection:
 
     @property
     def scale(self) -> float:
-        """What makes the 99 % quantile of |loss| one."""
+        """What makes the 99 % quantile of ``|loss|`` one."""
         return 1 / self.quantiles[-1] if self.quantiles[-1] > 0 else 1.0
 
     @property

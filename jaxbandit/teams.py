@@ -29,6 +29,9 @@ class ExecutorTeam(Team):
 
     Workers need the store and the study's directory under the same paths, and jaxbandit. Those of another platform
     are taken as they are; ``load`` notes it.
+
+    Attributes:
+      executor: Where tasks are submitted.
     """
 
     any_platform = True

@@ -7,7 +7,7 @@ r"""The p-robust mean of Lee, Yang, Lim and Oh (NeurIPS 2020), kept per arm as r
 The scale moves with n, so the sum would have to be taken afresh at every play. Two forms:
 
 - *exact*: every reward is kept, and an arm's sum is taken again when it is played.
-- *bounded*: :math:`s \psi_p(Y_k / s)` is averaged at the scales of :math:`n = 1, 4, 16, 64, \dots` plays and read
+- *bounded*: :math:`s \psi_p(Y_k / s)` is averaged at the scales of :math:`n = 1, 4, 16, 64, \ldots` plays and read
   between by the cubic through four neighbours in :math:`\log n`. It is exact at powers of four, and elsewhere
 
   .. math:: |\hat Y^{bounded}_n - \hat Y_n| \le \frac{1}{50} \, \frac{c}{n^{1-1/p}} \cdot \frac1n \sum_k |Y_k / c|^p,

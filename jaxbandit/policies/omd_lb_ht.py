@@ -29,7 +29,7 @@ class OMDLBHT:
         \hat\ell_{t,i} &= \frac{\ell_{t,i}}{w_{t,i}} 1[|\ell_{t,i}| \le M] 1[i = i_t], \qquad
         M = u (T/K)^{1/(1+v)}, \\
         w_{t+1} &= \arg\min_{x \in \Omega'} \langle x, \hat\ell_t \rangle
-        + \sum_i \frac{1}{\eta_{t,i}} \Big(\frac{x_i}{w_{t,i}} - \log \frac{x_i}{w_{t,i}} - 1\Big), \\
+        + \sum_i \frac{1}{\eta_{t,i}} \left(\frac{x_i}{w_{t,i}} - \log \frac{x_i}{w_{t,i}} - 1\right), \\
         \text{if } 1/w_{t+1,i} &> \rho_{t,i}: \quad \rho_{t+1,i} = 2 / w_{t+1,i}, \quad
         \eta_{t+1,i} = e^{1/\log T} \eta_{t,i},
 

@@ -78,7 +78,7 @@ class RobustUCB:
     The exact form keeps every reward, ``max_rounds`` per arm. The bounded form has a state of polylogarithmic size:
 
     - truncated: :math:`L` is rounded up to a grid of ratio ``grid_ratio``. It is the paper's index at a confidence
-      :math:`\delta' \le t^{-2}`, the width larger by at most ``grid_ratio`` :math:`^{\epsilon/p}`, 1.05.
+      :math:`\delta' \le t^{-2}`, the width larger by at most ``grid_ratio`` to the power :math:`\epsilon/p`, 1.05.
     - median of means: blocks of :math:`2^g` rewards, between :math:`k` and :math:`2 k` full ones, :math:`k` that of
       ``max_rounds``. The width is between the paper's at :math:`t` and the paper's at ``max_rounds`` (times
       :math:`(1 - 1/k)^{-\epsilon/p}`): pass the rounds you run.

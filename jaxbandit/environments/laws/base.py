@@ -38,7 +38,7 @@ class Law:
 
     @property
     def truncated_nonnegative(self) -> bool:
-        """Whether E[l 1(|l| > M)] >= 0 for the losses l of the best arm and every M: the paper's assumption."""
+        """Whether ``E[l 1(|l| > M)] >= 0`` for the losses l of the best arm and every M, the paper's assumption."""
         return True
 
     @property
@@ -52,11 +52,11 @@ class Law:
         raise NotImplementedError
 
     def raw_moment(self, alpha: float) -> np.ndarray:
-        """E|l|^alpha of each arm, or a bound on it, where it exists."""
+        """``E|l|^alpha`` of each arm, or a bound on it, where it exists."""
         raise NotImplementedError
 
     def moment(self, alpha: float) -> float:
-        """The sigma with E|l|^alpha <= sigma^alpha for every arm."""
+        """The sigma with ``E|l|^alpha <= sigma^alpha`` for every arm."""
         if not alpha > 0:
             raise ValueError(f"moment(alpha) needs alpha > 0, got {alpha}")
         limit = self.moment_limit
@@ -92,7 +92,7 @@ class Located(Law):
 
     @property
     def moment_order(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The alpha the world is declared at: 9/10 of the way to the tail index, at most 2."""
+        """The alpha the world is declared at, 9/10 of the way to the tail index, at most 2."""
         return float(np.min(np.minimum(2.0, 1 + 0.9 * (np.asarray(self.tail_index) - 1))))
 
     @property
@@ -119,7 +119,7 @@ class Symmetric(Located):
 
     @property
     def truncated_nonnegative(self) -> bool:
-        """Whether the smallest mean is at least 0: then the density at z is at least that at -z, for every z > 0."""
+        """Whether the smallest mean is at least 0, since then the density at z > 0 is at least that at -z."""
         return bool(np.min(self.arm_means) >= 0)
 
     def noise_moment(self, alpha: float) -> np.ndarray:

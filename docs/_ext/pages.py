@@ -1,0 +1,91 @@
+"""What the reference says by itself: every registered policy and world, every command.
+
+A line ``<!-- policies -->`` of a page is replaced by what ``MARKERS["policies"]()`` returns.
+"""
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import typer.cli
+from typer.testing import CliRunner
+
+import jaxbandit as jb
+
+MARKER = re.compile(r"^<!-- (\w+) -->$", re.MULTILINE)
+FETCHED = re.compile(
+    r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*\bhref="(?:https?:)?//"""
+)
+
+
+def expanded(page: str) -> str:
+    """A page with its markers replaced."""
+    return MARKER.sub(lambda found: MARKERS[found[1]]() if found[1] in MARKERS else found[0], page)
+
+
+def policies() -> str:
+    """The policies by setting: heavy tails first, both worlds before one."""
+    settings = {cls.setting for cls in jb.POLICIES.values()}
+    settings = sorted(settings, key=lambda s: ("heavy" not in s, "bounded" not in s, " and " not in s, s))
+    return "\n\n".join(
+        f"## {setting[0].upper()}{setting[1:]}\n\n"
+        + members({key: cls for key, cls in jb.POLICIES.items() if cls.setting == setting})
+        for setting in settings
+    )
+
+
+def worlds(part: str) -> str:
+    """The worlds that one part of ``jaxbandit.environments`` defines."""
+    inside = f"jaxbandit.environments.{part}"
+    return members({key: cls for key, cls in jb.ENVIRONMENTS.items() if cls.__module__.startswith(inside)})
+
+
+def members(classes: Mapping[str, type]) -> str:
+    """A table of classes, then each of them."""
+    listed = sorted(classes.items(), key=lambda item: item[1].__name__.lower())
+    rows = [f"| {{py:class}}`~jaxbandit.{cls.__name__}` | `{key}` | {summary(cls)} |" for key, cls in listed]
+    blocks = "\n".join(f".. autoclass:: jaxbandit.{cls.__name__}" for _, cls in listed)
+    table = "\n".join(["| class | in study files | |", "|---|---|---|", *rows])
+    return f"{table}\n\n```{{eval-rst}}\n{blocks}\n```"
+
+
+def summary(obj: object) -> str:
+    """The first line of a docstring, without its full stop."""
+    return (inspect.getdoc(obj) or "").partition("\n")[0].rstrip(".").replace("|", r"\|").replace("``", "`")
+
+
+def commands() -> str:
+    """Every command of the command line with its arguments and options."""
+    asked = ["jaxbandit.cli", "utils", "docs", "--name", "jaxbandit"]
+    text = CliRunner().invoke(typer.cli.app, asked, catch_exceptions=False).stdout
+    return text[text.index("\n## ") :].replace("```console\n$ ", "```bash\n")
+
+
+MARKERS = {
+    "policies": policies,
+    "laws": lambda: worlds("laws"),
+    "schedules": lambda: worlds("schedules"),
+    "replay": lambda: worlds("replay"),
+    "commands": commands,
+}
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Tells Sphinx; a page that would fetch anything from another host stops the build."""
+
+    def read(app: Any, name: str, source: list[str]) -> None:
+        source[0] = expanded(source[0])
+
+    def finished(app: Any, exception: Exception | None) -> None:
+        from sphinx.errors import ExtensionError
+
+        if exception is not None:
+            return
+        for page in app.outdir.rglob("*.html"):
+            if found := FETCHED.search(page.read_text(encoding="utf-8")):
+                raise ExtensionError(f"{page.name} fetches from another host: {found[0]}")
+
+    app.connect("source-read", read)
+    app.connect("build-finished", finished)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,110 @@
+"""The site: what it says runs, and its reference leaves no public name out."""
+
+import importlib
+import importlib.util
+import inspect
+import pathlib
+import re
+import types
+
+import pytest
+from typer.testing import CliRunner
+
+import jaxbandit as jb
+from benchmarks import pages
+from jaxbandit import cli
+
+DOCS = pathlib.Path(__file__).parents[1] / "docs"
+TINY = {"20_000": "200", "10_000": "100", "256": "16", "512": "24"}  # sizes of the pages, and those they are run with
+
+
+@pytest.fixture(scope="module")
+def builder():
+    """What the site's builder adds to the pages."""
+    spec = importlib.util.spec_from_file_location("site_pages", DOCS / "_ext" / "pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def reference(builder) -> str:
+    """The reference as the site's builder sees it."""
+    return "\n".join(builder.expanded(page.read_text(encoding="utf-8")) for page in (DOCS / "reference").glob("*.md"))
+
+
+def public_names() -> list[str]:
+    """What is reachable as ``jb.X``, modules apart."""
+    names = [name for name in (*vars(jb), *jb._LATER) if not name.startswith("_")]
+    return [name for name in names if not isinstance(getattr(jb, name), types.ModuleType)]
+
+
+def documented(reference: str) -> dict[str, object]:
+    """Every name that the reference has a docstring of."""
+    found = {}
+    for path in re.findall(r"^\.\. auto(?:class|function):: ([\w.]+)", reference, re.MULTILINE):
+        module, _, name = path.rpartition(".")
+        found[path] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def test_no_public_name_is_missing(reference):
+    there = documented(reference)
+    for name in public_names():
+        in_prose = isinstance(getattr(jb, name), dict) and f"`jb.{name}`" in reference
+        assert f"jaxbandit.{name}" in there or in_prose, f"jb.{name} is in no page of docs/reference"
+    assert {*jb.POLICIES.values(), *jb.ENVIRONMENTS.values()} <= {
+        obj for obj in there.values() if isinstance(obj, type)
+    }
+
+
+def test_no_name_stands_there_twice(reference):
+    paths = re.findall(r"^\.\. auto(?:class|function):: ([\w.]+)", reference, re.MULTILINE)
+    assert sorted(paths) == sorted(set(paths))
+
+
+def test_every_command_is_there_with_help(reference):
+    commands = re.findall(r"^## `jaxbandit (\w+)`\n\n(.+)", reference, re.MULTILINE)
+    registered = {command.name or command.callback.__name__ for command in cli.app.registered_commands}
+    assert {name for name, _ in commands} == registered
+    for name, text in commands:
+        assert not text.startswith("**"), f"`jaxbandit {name}` has no help"
+
+
+def test_everything_named_has_a_docstring_that_names_its_arguments(reference):
+    for path, obj in documented(reference).items():
+        text = inspect.getdoc(obj) or ""
+        assert text and not text.startswith(f"{obj.__name__}("), f"{path} has no docstring"  # what a dataclass makes up
+        front_door = path.count(".") == 1 and "\n" in text
+        if front_door or re.search(r"^(Args|Attributes):", text, re.MULTILINE):
+            described = re.findall(r"^ {2}\*{0,2}(\w+):", text, re.MULTILINE)
+            missing = [name for name in inspect.signature(obj).parameters if name not in described]
+            assert not missing, f"the docstring of {path} does not say what {missing} is"
+
+
+def test_what_is_fetched_from_another_host_is_seen(builder):
+    for line in (
+        '<script async src="https://cdn.example/x.js">',
+        '<link rel="stylesheet" href="//x.example/a.css">',
+        '<img alt="a" src="http://x.example/a.png">',
+    ):
+        assert builder.FETCHED.search(line)
+    for line in ('<a href="https://arxiv.org">', '<script src="../_static/a.js">', '<link href="_static/a.css">'):
+        assert not builder.FETCHED.search(line)
+
+
+def test_pages_run(tmp_path, monkeypatch):
+    text = {path.name: path.read_text(encoding="utf-8") for path in pages.PAGES}
+    for name, page in text.items():
+        outputs = [
+            block for language, block in pages.BLOCK.findall(pages.played(page, tmp_path, TINY)) if language == "text"
+        ]
+        assert len(outputs) >= 3, name
+        assert all(block.strip() for block in outputs), name
+    for made, kept in pages.IMAGES.items():
+        assert (tmp_path / made).stat().st_size > 5_000
+        assert f"img/{kept}" in text["tutorial.md"]
+    monkeypatch.chdir(tmp_path)
+    again = CliRunner().invoke(cli.app, ["run", "first.toml", "--out", "results/first"])
+    assert "0 cells played, 6 found" in again.output
+    assert "0 cells played, 6 found" in text["tutorial.md"]
