@@ -11,6 +11,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import random
+from jaxbandit.game import as_arrays
 from tests.reference import adar_ucb, ape2, exp3, htinf, robust_moss, robust_ucb, sao_ht, tsallis_inf, ucb
 from tests.test_contract import quick_jit
 from tests.test_reference import REFERENCES, heavy_tailed_losses
@@ -135,17 +136,28 @@ def follow(pair: Pair, num_arms: int, played, suffered, x_given=None) -> np.ndar
     With ``x_given`` the policy weighs losses by the reference's x, so that rounding is not amplified by
     play and the comparison can be long.
     """
-    policy = jb.POLICIES[pair.name](**pair.fields, **pair.own)
-
-    def body(state, row):
-        t, arm, loss, given = row
-        x = policy.probabilities(state, t, _key(t))
-        return policy.update(state, t, x if x_given is None else given, arm, loss), x
-
+    policy = as_arrays(jb.POLICIES[pair.name](**pair.fields, **pair.own))
     rounds = len(played)
-    given = np.zeros((rounds, num_arms)) if x_given is None else x_given
-    rows = (np.arange(1, rounds + 1, dtype=np.int32), played, suffered, given)
-    return np.asarray(quick_jit(lambda: jax.lax.scan(body, policy.init(num_arms), rows)[1])())
+    given = np.full((rounds, num_arms), np.nan) if x_given is None else x_given
+    rows = [np.resize(column, (ROUNDS, *column.shape[1:])) for column in (played, suffered, given)]
+    play = _follow_optimised if pair.own else _follow
+    return np.asarray(play(policy, *rows, jnp.int32(rounds)))[:rounds]
+
+
+def _rounds_of(policy, played, suffered, given, rounds):
+    """x of so many rounds; where none is given the policy goes by its own. One program for all lengths and values."""
+
+    def body(n, loop):
+        state, xs = loop
+        x = policy.probabilities(state, n + 1, _key(n + 1))
+        weights = jnp.where(jnp.isnan(given[n]), x, given[n])
+        return policy.update(state, n + 1, weights, played[n], suffered[n]), xs.at[n].set(x)
+
+    return jax.lax.fori_loop(0, rounds, body, (policy.init(given.shape[1]), jnp.zeros_like(given)))[1]
+
+
+_follow = quick_jit(_rounds_of)
+_follow_optimised = jax.jit(_rounds_of)  # exact forms: here the time is play
 
 
 def games():
