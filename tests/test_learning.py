@@ -16,9 +16,7 @@ EASY = 5_000  # rounds of the easy instance
 def gains(policy, world, doublings, num_seeds=512):
     """Mean regret gained over each successive doubling of t."""
     rounds = [2**k for k in doublings]
-    ds = jb.simulate(
-        policy, world, horizon=rounds[-1], num_seeds=num_seeds, record=rounds, engine=filled(num_seeds)
-    )
+    ds = jb.simulate(policy, world, horizon=rounds[-1], num_seeds=num_seeds, record=rounds, engine=filled(num_seeds))
     return np.diff(ds.regret.mean("seed").values)
 
 

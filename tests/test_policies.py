@@ -228,16 +228,21 @@ def test_pinned_numbers(case):
     make, played, suffered, expected = PINNED[case]
     policy = make()
     state = policy.init(3)
+    probabilities, update = quick_jit(lambda *now: policy.probabilities(*now, None)), quick_jit(policy.update)
     for t in range(1, len(played) + 2):
-        x = policy.probabilities(state, jnp.int32(t), None)
+        x = probabilities(state, jnp.int32(t))
         np.testing.assert_allclose(x, expected.get(t, x), rtol=1e-9)
         if t <= len(played):
-            state = policy.update(state, jnp.int32(t), x, jnp.int32(played[t - 1]), jnp.float64(suffered[t - 1]))
+            state = update(state, jnp.int32(t), x, jnp.int32(played[t - 1]), jnp.float64(suffered[t - 1]))
 
 
 def _chosen(policy, losses, scale=1.0):
     """Arms a policy plays by itself on a table of losses times a scale, float64."""
+    return np.asarray(_arms_of(as_arrays(policy), losses, np.random.default_rng(2).random(len(losses)), scale))
 
+
+@quick_jit
+def _arms_of(policy, losses, uniforms, scale):
     def body(state, row):
         t, uniform, losses_t = row
         x = policy.probabilities(state, t, _key(t))
@@ -245,9 +250,8 @@ def _chosen(policy, losses, scale=1.0):
         return policy.update(state, t, x, arm, scale * losses_t[arm]), arm
 
     rounds, num_arms = losses.shape
-    uniforms = np.random.default_rng(2).random(rounds)
-    rows = (np.arange(1, rounds + 1, dtype=np.int32), uniforms, losses)
-    return np.asarray(quick_jit(lambda: jax.lax.scan(body, policy.init(num_arms), rows)[1])())
+    rows = (jnp.arange(1, rounds + 1, dtype=jnp.int32), uniforms, losses)
+    return jax.lax.scan(body, policy.init(num_arms), rows)[1]
 
 
 @pytest.mark.usefixtures("x64")
