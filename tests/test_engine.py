@@ -48,6 +48,25 @@ def test_bits_do_not_depend_on_how_it_is_run(num_arms, options):
     assert_same_bits(run(num_arms), run(num_arms, engine=jb.Engine(**options)))
 
 
+TOLD = {"moment_order": 2.0, "moment_bound": 1.0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "policy",
+    [
+        jb.RobustUCB(**TOLD, estimator="catoni"),
+        jb.RobustUCB(**TOLD, estimator="median_of_means", max_rounds=HORIZON),
+        jb.RobustMOSS(horizon=HORIZON, **TOLD),
+        jb.AdaRUCB(horizon=HORIZON),
+    ],
+    ids=["catoni", "median_of_means", "robust_moss", "adar_ucb"],
+)
+def test_bits_of_robust_means_do_not_depend_on_how_they_are_run(policy):
+    """Sums and medians over what an arm has seen; 80 games in one block on all devices, in two on one."""
+    assert_same_bits(run(3, policy), run(3, policy, engine=jb.Engine(block=64, devices=1)))
+
+
 @pytest.mark.parametrize(
     "num_arms", [2, pytest.param(10, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)]
 )

@@ -68,9 +68,9 @@ def assert_same(fn, *operands):
     # Scatters are run operation by operation: see test_two_scatters_of_one_arm_compile.
     if not any("scatter" in name for name in primitives(fn, operands)):
         both = jax.jit(both, compiler_options={"xla_backend_optimization_level": 0})
-    # A large array stands for a game too large for one loop.
+    # A large array stands for a game too large for one loop: loops take turns with operations on what is large.
     large = any(LARGE in leaf.shape for leaf in jax.tree.leaves(operands))
-    with mock.patch.object(lanes, "ONE_LOOP", 0 if large else lanes.ONE_LOOP):
+    with mock.patch.object(lanes, "RESULTS", -1 if large else lanes.RESULTS):
         assert_values(*both(*jax.tree.map(jnp.asarray, operands)))
 
 
@@ -505,6 +505,36 @@ def test_a_small_game_is_one_loop(limit, loops, monkeypatch):
     x, n = samples(["real[K]", "int"])
     leave = "custom_jvp_call"
     assert count(leave, lambda x, n: (jnp.sum(x), x * n.astype(x.dtype), n + 1), x, n) == loops
+
+
+@pytest.mark.skipif(not fusion.pays(), reason="needs the XLA options of jaxbandit.xla")
+def test_loops_take_turns_with_what_is_large(monkeypatch):
+    """sin of three and of one hundred entries, then something of both: a loop, an operation, a loop."""
+    monkeypatch.setattr(lanes, "RESULTS", -1)
+    x, y = samples(["real[3]", "real[100]"])
+
+    def fn(x, y):
+        small, large = jnp.sin(x), jnp.sin(y)
+        return small * large[:3], jnp.sum(small)
+
+    assert count("custom_jvp_call", fn, x, y) == 2
+    assert count("sin", fn, x, y) == 4
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize(
+    ("choose", "conds"),
+    [
+        (lambda n, x: lax.cond(n > 0, jnp.sin, jnp.cos, x), 1),
+        (lambda n, x: lax.switch(n, [jnp.sin, jnp.cos, jnp.exp], x), 2),
+    ],
+    ids=["cond", "switch"],
+)
+def test_a_branch_that_no_lane_takes_is_not_played(choose, conds, size):
+    """Though every lane has a choice of its own: all but the first branch stand in a ``cond`` each."""
+    n, x = samples(["small", "real[K]"], size)
+    assert count("cond", choose, n, x) == conds
+    assert count("cond", lambda n, x: 2 * choose(n, x) + jnp.sum(x), n, x) == conds
 
 
 @pytest.mark.parametrize("fused", [True, False])

@@ -1,5 +1,6 @@
 """Robust means and the bounded forms: pinned numbers, and how far a form is from the exact one."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import jaxbandit as jb
 from jaxbandit import robust
 from tests.reference import adar_ucb, robust_ucb
 from tests.reference.robust_moss import RobustMOSS
-from tests.test_contract import quick_jit
+from tests.test_contract import HORIZON, Given, play, quick_jit
 
 A, B = [0.5, 3.0, -0.2], [1.0, 0.1]
 LONG = [0.2, -1.0, 5.0, 0.4, 0.1, 0.3, -0.2, 12.0]
@@ -83,6 +84,39 @@ def test_middle_two_one_by_one(spread):
         lower, upper = add(values, jnp.int32(count), lower, upper, values[count])
         ordered = np.sort(values[: count + 1])
         assert (lower, upper) == (ordered[count // 2], ordered[(count + 1) // 2])
+
+
+KEPT = {"form": "exact", "max_rounds": HORIZON}
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(jb.RobustUCB(moment_order=1.5, moment_bound=1.0, **KEPT), id="truncated"),
+        *(
+            pytest.param(
+                jb.RobustUCB(moment_order=2.0, moment_bound=1.0, estimator=estimator, **KEPT),
+                id=estimator,
+                marks=pytest.mark.slow,
+            )
+            for estimator in ("median_of_means", "catoni")
+        ),
+        pytest.param(jb.AdaRUCB(horizon=HORIZON, **KEPT), id="adar_ucb"),
+        pytest.param(jb.AdaRUCB(horizon=HORIZON), id="adar_ucb, bounded"),
+    ],
+)
+def test_a_nan_marks_the_game_though_it_stands_in_a_table(policy):
+    """Rewards are kept in tables, which are not searched every round."""
+    sequence = np.where(np.arange(HORIZON) == 99, np.nan, 0.5)
+    offset = np.array([0.0, 0.3, 0.3])
+    structure = jax.tree.structure(Given(sequence=offset, offset=offset))
+    # Past the constructor, which refuses NaN.
+    hurt, clean = (
+        play(policy, jax.tree.unflatten(structure, [row, offset]))[2] for row in (sequence, np.full(HORIZON, 0.5))
+    )
+    assert not hurt.failed[:99].any()
+    assert (hurt.failed[99:] == 100).all()
+    assert not clean.failed.any()
 
 
 HEAVY = (np.random.default_rng(0).standard_t(2.5, size=400) + 0.3).tolist()
