@@ -77,7 +77,7 @@ def test_middle_two(count):
 
 @pytest.mark.parametrize("spread", [2, 1000], ids=["ties", "distinct"])
 def test_middle_two_one_by_one(spread):
-    values = jnp.asarray(np.random.default_rng(spread).integers(-spread, spread, 60).astype(np.float64))
+    values = np.random.default_rng(spread).integers(-spread, spread, 60).astype(np.float64)
     lower = upper = jnp.zeros(())
     add = quick_jit(robust.middle_two_with)
     for count in range(60):
