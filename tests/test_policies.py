@@ -127,7 +127,8 @@ def _noise(pair: Pair, num_arms: int, rounds: int):
     if pair.noise is None:
         return None
     with jax.enable_x64(True):
-        return np.asarray(jax.vmap(lambda t: pair.noise(_key(t), num_arms))(jnp.arange(1, rounds + 1)))
+        draw = quick_jit(jax.vmap(lambda t: pair.noise(_key(t), num_arms)))
+        return np.asarray(draw(jnp.arange(1, rounds + 1)))
 
 
 def follow(pair: Pair, num_arms: int, played, suffered, x_given=None) -> np.ndarray:
@@ -165,7 +166,11 @@ def games():
     for index, pair in enumerate(PAIRS):
         for num_arms in (2, 5):
             heavy = bool(pair.own) or pair.name in ("sao_ht", "omd_lb_ht", "robust_moss")
-            slow = (heavy and num_arms == 5) or pair.fields.get("estimator") == "catoni" or pair.name == "mr_ucb"
+            slow = (
+                (heavy and num_arms == 5)
+                or pair.fields.get("estimator") == "catoni"
+                or pair.name in ("mr_ucb", "mr_ape")
+            )
             yield pytest.param(index, num_arms, id=f"{num_arms}-{pair}", marks=[pytest.mark.slow] if slow else [])
 
 
