@@ -1,6 +1,15 @@
-"""What several tests share: statistical assertions with a stated false-alarm rate."""
+"""What several tests share: assertions with a stated false-alarm rate, refusals, streams of given words, engines."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import pytest
+import scipy.stats
+
+import jaxbandit as jb
+from jaxbandit import random
+
+RARE = 1e-6  # a p-value below it is an alarm
 
 
 def assert_mean(samples, expected: float, z: float = 5.0) -> None:
@@ -14,3 +23,37 @@ def assert_count(count: int, trials: int, probability: float, z: float = 5.0) ->
     """A binomial count is as expected; the Poisson bound covers small means."""
     mean = trials * probability
     assert abs(count - mean) <= z * np.sqrt(mean * (1 - probability)) + z * z / 3, (count, mean)
+
+
+def filled(num_seeds: int) -> jb.Engine:
+    """An engine whose first block is these games and no more: by default up to 2,048 lanes would play along."""
+    return jb.Engine(block=-(-num_seeds // jax.local_device_count()))
+
+
+def assert_binomial(count, trials, probability):
+    """A count of independent events; each side a false alarm in 2.9e-7 (z = 5): of 20 expected, 1 is too few."""
+    law = scipy.stats.binom(trials, probability)
+    assert min(law.cdf(count), law.sf(count - 1)) > 2.9e-7, (count, trials * probability)
+
+
+def assert_refused(make, parts) -> None:
+    """Raises a ``ValueError`` whose message has all the parts: field, value, bound, remedy."""
+    with pytest.raises(ValueError) as refused:
+        make()
+    missing = [part for part in parts if part not in str(refused.value)]
+    assert not missing, f"{missing} not in: {refused.value}"
+
+
+def stream_from(words, spare=None):
+    """A stream that gives the words of an array in order."""
+
+    def draw(first, count):
+        assert first == 0
+        assert 2 * count <= words.shape[0]
+        return words[:count], words[count : 2 * count]
+
+    return random.Stream(draw, spare=None if spare is None else lambda: jnp.asarray(spare, jnp.uint32))
+
+
+def stream_of(*words, spare=None):
+    return stream_from(jnp.array(words, jnp.uint32), spare)

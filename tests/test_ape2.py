@@ -99,10 +99,10 @@ def test_equal_rewards_do_not_drift_in_float32():
 def test_pinned_numbers():
     """p = 1.5, c = 1: two arms with three and two rewards."""
     policy = jb.APE2(moment_order=1.5, form="exact", max_rounds=8)
-    state = policy.init(2)
+    state, update = policy.init(2), quick_jit(policy.update)
     rows = [(0, 0.5), (1, 1.0), (0, 3.0), (1, 0.1), (0, -0.2)]
     for arm, reward in rows:
-        state = policy.update(state, jnp.int32(1), jnp.ones(2), jnp.int32(arm), jnp.float64(-reward))
+        state = update(state, jnp.int32(1), jnp.ones(2), jnp.int32(arm), jnp.float64(-reward))
     expected = [ape2.robust_mean([r for a, r in rows if a == arm], 1.5, 1.0) for arm in (0, 1)]
     np.testing.assert_allclose(state.estimate, expected, rtol=1e-12)
     np.testing.assert_allclose(state.estimate, [0.9127313997, 0.5416259858], rtol=1e-9)
@@ -144,11 +144,11 @@ def test_perturbations_are_finite_at_the_ends(monkeypatch, law):
 def test_bounded_perturbations(law, values):
     """With one play each and equal estimates the index is the perturbation: its law shows in who wins."""
     policy = jb.MRAPE(horizon=1e6, moment_order=1.5, perturbation=law)
-    state = policy.init(2)
+    state, update = policy.init(2), quick_jit(policy.update)
     for arm in (0, 1):
-        state = policy.update(state, jnp.int32(1), jnp.ones(2), jnp.int32(arm), jnp.float32(0.5))
+        state = update(state, jnp.int32(1), jnp.ones(2), jnp.int32(arm), jnp.float32(0.5))
     keys = jax.random.split(jax.random.key(0), 4_000)
-    first = float(np.mean(jax.vmap(lambda key: policy.probabilities(state, jnp.int32(3), key)[0])(keys)))
+    first = float(np.mean(quick_jit(jax.vmap(lambda key: policy.probabilities(state, jnp.int32(3), key)[0]))(keys)))
     expected = 0.75 if values else 0.5  # ties go to the lowest index
     assert abs(first - expected) < 0.04
 

@@ -18,6 +18,7 @@ from jaxbandit.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.game import as_arrays
 from jaxbandit.types import field, pytree
 from tests import test_facts
+from tests.helpers import filled
 from tests.test_contract import quick_jit
 
 # The facts that speak of each mistake.
@@ -33,7 +34,7 @@ WORLD = jb.Pareto(means=[0.5, 1.0], tail_index=1.3)
 
 @pytest.fixture(scope="module")
 def certificate():
-    return certify({"Pareto": WORLD}, horizon=400, num_seeds=128)
+    return certify({"Pareto": WORLD}, horizon=400, num_seeds=128, engine=filled(128))
 
 
 def test_uniinf_is_certified(certificate):
@@ -47,7 +48,8 @@ def test_uniinf_is_certified(certificate):
 @pytest.mark.slow
 def test_a_certified_policy_plays_as_the_one_in_it():
     policy = jb.UniINF(horizon=400)
-    both = [jb.simulate(p, WORLD, horizon=400, num_seeds=16, dtype="float64") for p in (policy, Certified(policy))]
+    options = {"horizon": 400, "num_seeds": 16, "dtype": "float64", "engine": filled(16)}
+    both = [jb.simulate(p, WORLD, **options) for p in (policy, Certified(policy))]
     np.testing.assert_array_equal(both[0].pulls, both[1].pulls)
 
 
@@ -70,7 +72,7 @@ def test_ratios_come_close_and_say_where(certificate):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CONTROLS)
 def test_broken_policies_fail(name):
-    ds = certify({"Pareto": WORLD}, horizon=400, num_seeds=128, **CONTROLS[name])
+    ds = certify({"Pareto": WORLD}, horizon=400, num_seeds=128, engine=filled(128), **CONTROLS[name])
     assert not holds(ds)
     assert FOUND_OUT[name] <= set(broken(ds))
     assert not set(broken(ds)) & NEVER
@@ -301,7 +303,7 @@ def test_float32_is_refused():
 @pytest.mark.slow
 def test_default_worlds_are_certified():
     worlds = default_worlds((2,)) | {"Student-t": default_worlds((10,))["Student-t 1.5, K = 10"]}
-    ds = certify(worlds, horizon=1_000, num_seeds=128)
+    ds = certify(worlds, horizon=1_000, num_seeds=128, engine=filled(128))
     assert holds(ds), broken(ds)
     assert ds.violations.shape == (5, len(FACTS))
 

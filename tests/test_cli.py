@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
+import warnings
 
 import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
-from jaxbandit.cli import app
+from jaxbandit import cli
 
 STUDY = """
 title = "two seconds"
@@ -47,16 +48,12 @@ means = [[0.2, 0.8], [0.4, 0.5]]
 """
 
 
-def jaxbandit(*args, cwd, check=True):
-    command = [sys.executable, "-m", "jaxbandit", *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
-    assert not check or done.returncode == 0, done.stderr
-    return done
-
-
 def test_run_leaves_a_table_a_dataset_and_a_figure(tmp_path):
+    """In a process of its own."""
     (tmp_path / "study.toml").write_text(STUDY)
-    done = jaxbandit("run", "study.toml", "--out", "out", cwd=tmp_path)
+    command = [sys.executable, "-m", "jaxbandit", "run", "study.toml", "--out", "out"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert "two seconds" in done.stdout
     assert "±" in done.stdout
     assert "uniinf[initial_scale=4]" in done.stdout
@@ -72,7 +69,7 @@ def invoke(tmp_path, monkeypatch):
     """The command line in this process, on one quick study."""
     (tmp_path / "study.toml").write_text(QUICK_STUDY)
     monkeypatch.chdir(tmp_path)
-    return lambda *args: CliRunner().invoke(app, [*args], catch_exceptions=False)
+    return lambda *args: CliRunner().invoke(cli.app, [*args], catch_exceptions=False)
 
 
 def test_json_is_the_table_for_programs(invoke):
@@ -109,12 +106,27 @@ def test_precision_from_the_command_line(invoke):
     assert [row["seeds"] for row in done["results"]] == [256, 256]
 
 
-def test_bad_study_ends_with_its_message(tmp_path):
+@pytest.fixture
+def main(monkeypatch, capfd):
+    """What ``python -m jaxbandit`` calls: the exit code, and what was written."""
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["jaxbandit", *args])
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, capfd.readouterr()
+
+    return run
+
+
+def test_bad_study_ends_with_its_message(tmp_path, monkeypatch, main):
     (tmp_path / "study.toml").write_text(STUDY.replace("num_seeds", "num_seed"))
-    done = jaxbandit("run", "study.toml", cwd=tmp_path, check=False)
-    assert done.returncode == 2
-    assert "did you mean 'num_seeds'" in done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(tmp_path)
+    code, said = main("run", "study.toml")
+    assert code == 2
+    assert "did you mean 'num_seeds'" in said.err
+    assert "Traceback" not in said.err
 
 
 @pytest.mark.parametrize(
@@ -125,7 +137,8 @@ def test_bad_study_ends_with_its_message(tmp_path):
         ("--version", ("jaxbandit 0",)),
     ],
 )
-def test_it_tells(command, shown, tmp_path):
-    done = jaxbandit(command, cwd=tmp_path)
+def test_it_tells(command, shown, main):
+    code, said = main(command)
+    assert not code
     for word in shown:
-        assert word in done.stdout
+        assert word in said.out

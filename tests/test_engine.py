@@ -14,7 +14,7 @@ import jaxbandit as jb
 from jaxbandit import engine, fusion
 from jaxbandit.game import as_arrays
 from jaxbandit.types import pytree
-from tests.helpers import assert_mean
+from tests.helpers import assert_mean, filled
 
 HORIZON, RECORD = 300, [1, 7, 100, 300]
 
@@ -46,6 +46,25 @@ def assert_same_bits(ds, other):
 )
 def test_bits_do_not_depend_on_how_it_is_run(num_arms, options):
     assert_same_bits(run(num_arms), run(num_arms, engine=jb.Engine(**options)))
+
+
+TOLD = {"moment_order": 2.0, "moment_bound": 1.0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "policy",
+    [
+        jb.RobustUCB(**TOLD, estimator="catoni"),
+        jb.RobustUCB(**TOLD, estimator="median_of_means", max_rounds=HORIZON),
+        jb.RobustMOSS(horizon=HORIZON, **TOLD),
+        jb.AdaRUCB(horizon=HORIZON),
+    ],
+    ids=["catoni", "median_of_means", "robust_moss", "adar_ucb"],
+)
+def test_bits_of_robust_means_do_not_depend_on_how_they_are_run(policy):
+    """Sums and medians over what an arm has seen; 80 games in one block on all devices, in two on one."""
+    assert_same_bits(run(3, policy), run(3, policy, engine=jb.Engine(block=64, devices=1)))
 
 
 @pytest.mark.parametrize(
@@ -249,7 +268,8 @@ def test_memory_is_flat_in_the_horizon():
     code = (
         "import resource, jaxbandit as jb\n"
         "w = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)\n"
-        "jb.simulate(jb.UniINF(horizon={T}), w, horizon={T}, num_seeds=256, record=32)\n"
+        "engine = jb.Engine(block=128)\n"  # no more lanes than games on two devices
+        "jb.simulate(jb.UniINF(horizon={T}), w, horizon={T}, num_seeds=256, record=32, engine=engine)\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
     )
     peaks = [
@@ -275,10 +295,9 @@ def test_float32_is_good_enough(environment):
     law = (
         jb.Pareto(means=means, tail_index=1.3) if environment == "pareto" else jb.StudentT(means=means, tail_index=1.5)
     )
+    options = {"horizon": 200_000, "num_seeds": 512, "record": [200_000], "engine": filled(512)}
     finals = [
-        jb.simulate(
-            jb.UniINF(horizon=200_000), law, horizon=200_000, num_seeds=512, record=[200_000], dtype=dtype, seed=seed
-        ).regret.values[:, 0]
+        jb.simulate(jb.UniINF(horizon=200_000), law, dtype=dtype, seed=seed, **options).regret.values[:, 0]
         for seed, dtype in enumerate(("float32", "float64"))
     ]
     difference = finals[0].mean() - finals[1].mean()

@@ -17,10 +17,14 @@ TOLD = {"moment_bound": 1.0, "failure_probability": 1e-3}
 
 def played(policy, num_arms, arms, losses):
     """The states after each of these rounds, the first one before them; float64."""
+
+    @quick_jit
+    def one_round(state, t, arm, loss):
+        return policy.update(state, t, policy.probabilities(state, t, None), arm, loss)
+
     states = [policy.init(num_arms)]
     for t, (arm, loss) in enumerate(zip(arms, losses, strict=True), start=1):
-        x = policy.probabilities(states[-1], jnp.int32(t), None)
-        states.append(policy.update(states[-1], jnp.int32(t), x, jnp.int32(arm), jnp.float64(loss)))
+        states.append(one_round(states[-1], jnp.int32(t), jnp.int32(arm), jnp.float64(loss)))
     return states
 
 

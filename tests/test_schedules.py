@@ -5,7 +5,6 @@ Every statistical assertion has a fixed seed and z = 5, a false alarm in 1.7 mil
 
 import itertools
 import math
-import re
 from fractions import Fraction
 
 import jax
@@ -19,6 +18,8 @@ from jaxbandit import study
 from jaxbandit.environments.laws import Law
 from jaxbandit.environments.schedules.drifting import reflected, walk
 from jaxbandit.types import field, public_fields, pytree
+from tests.helpers import assert_refused
+from tests.test_contract import quick_jit
 from tests.worlds import LAWS, MEANS, losses
 
 LAW = jb.Pareto(means=MEANS, tail_index=1.6)
@@ -111,7 +112,7 @@ def test_means_are_the_schedule(world, means):
     assert got.shape == (T, 3)
     if means is not None:
         np.testing.assert_allclose(got, means, rtol=1e-12)
-    np.testing.assert_allclose(world.means(jnp.int32(150)), got[149], rtol=1e-5)  # float32, by hand
+    np.testing.assert_allclose(quick_jit(world.means)(jnp.int32(150)), got[149], rtol=1e-5)  # float32, by hand
 
 
 @pytest.mark.parametrize(("world", "means"), ALL + STATIONARY)
@@ -423,10 +424,7 @@ def test_the_minimax_gap_shrinks_with_the_horizon(horizon):
     ids=lambda value: "-".join(value[:2]) if isinstance(value, list) else "",
 )  # fmt: skip
 def test_bad_input_is_refused_with_a_remedy(make, parts):
-    with pytest.raises(ValueError, match=re.escape(parts[0])) as refused:
-        make()
-    for part in parts:
-        assert part in str(refused.value)
+    assert_refused(make, parts)
 
 
 def test_simulate_refuses_a_horizon_beyond_the_table():

@@ -197,7 +197,7 @@ _keys = jax.jit(jax.vmap(jb.game_key, (None, 0)))
 
 
 @functools.partial(jax.jit, static_argnames=("chunk",))
-def exceedances(world, arm, key, thresholds, chunks, chunk=2**17):
+def exceedances(world, arm, key, thresholds, chunks, chunk=2**14):
     """How many of the first ``chunk * chunks`` losses lie above each threshold, and below each one's negative."""
 
     def count(n, counts):
