@@ -8,7 +8,21 @@ import jax.numpy as jnp
 from jaxbandit import random
 from jaxbandit.types import Array
 
-GROUP = 32  # arms whose prefix sums are unrolled
+GROUP = 32  # arms that are taken apart at once
+
+
+def grouping(num_arms: int) -> tuple[int, int]:
+    """How many groups the arms are taken in, and how many arms a group has; the last may have fewer."""
+    fewest = -(-num_arms // GROUP)
+    even = (groups for groups in range(fewest, min(2 * fewest, GROUP) + 1) if num_arms % groups == 0)
+    groups = next(even, fewest)
+    return groups, -(-num_arms // groups)
+
+
+def in_groups(values: Array, fill: float) -> Array:
+    """``values`` as a table [groups, arms of a group], ``fill`` for arms that do not exist."""
+    groups, size = grouping(values.shape[0])
+    return jnp.pad(values, (0, groups * size - values.shape[0]), constant_values=fill).reshape(groups, size)
 
 
 def one_hot(arm: Array, num_arms: int) -> Array:
@@ -62,36 +76,46 @@ def draw(x: Array, key: random.Key) -> Array:
     high = (w0 >> jnp.uint32(8)).astype(x.dtype) * scale
     low = (((w0 & jnp.uint32(0xFF)) << jnp.uint32(16)) | (w1 >> jnp.uint32(16))).astype(x.dtype) * scale**2
 
-    total, lost = prefix_sums(x)
-    excess = (total[-1] - 1) + lost[-1]  # sum(x) - 1, exactly: sum(x) is near 1
+    table = in_groups(x, 0)
+    total, lost = prefix_sums(table)
+    end, end_lost = _over_groups(total[:, -1], lost[:, -1])
+    excess = (end[-1] - 1) + end_lost[-1]  # sum(x) - 1, exactly: sum(x) is near 1
     low = low + high * excess
     # Where rounding lifts the largest uniforms to sum(x), they are put back just below it.
-    beyond = (high - total[-1]) + (low - lost[-1])
+    beyond = (high - end[-1]) + (low - end_lost[-1])
     low = jnp.where(beyond >= 0, low - beyond - 2.0**-36, low)
-    passed = (high - total) + (low - lost) >= 0  # U sum(x) >= x[0] + ... + x[i]
-    return jnp.minimum(jnp.sum(passed, dtype=jnp.int32), x.shape[0] - 1)
+
+    def count_passed(total, lost):  # U sum(x) >= x[0] + ... + x[i]
+        return jnp.sum((high - total) + (low - lost) >= 0, dtype=jnp.int32)
+
+    groups, size = table.shape
+    if groups == 1:
+        return jnp.minimum(count_passed(total[0], lost[0]), size - 1)
+    # First the group, then the arm in it. Sums are added in the order of `_over_groups`, so that both meet at the ends.
+    group = count_passed(end[:-1], end_lost[:-1])
+    own = jnp.sum(jnp.where(one_hot(group, groups)[:, None], table, 0), axis=0)
+    start, start_lost = (pick(part[:-1], group - 1) for part in (end, end_lost))
+    total, lost = prefix_sums(own)
+    total, error = two_sum(jnp.broadcast_to(start, total.shape), total)
+    passed = count_passed(total, lost + start_lost + error)
+    return jnp.minimum(group * size + jnp.minimum(passed, size - 1), x.shape[0] - 1)
 
 
 def prefix_sums(values: Array) -> tuple[Array, Array]:
-    """Prefix sums as unevaluated pairs (rounded sum, what it lost), each [K]."""
-    num_arms = values.shape[0]
-    groups = -(-num_arms // GROUP)
-    table = jnp.pad(values, (0, groups * GROUP - num_arms)).reshape(groups, GROUP) if groups > 1 else values[None]
+    """Prefix sums along the last axis, as unevaluated pairs (rounded sum, what it lost)."""
+    sums = [(values[..., 0], jnp.zeros_like(values[..., 0]))]
+    for column in range(1, values.shape[-1]):
+        total, error = two_sum(sums[-1][0], values[..., column])
+        sums.append((total, sums[-1][1] + error))
+    total, lost = (jnp.stack(part, axis=-1) for part in zip(*sums, strict=True))
+    return total, lost
 
-    within = [(table[:, 0], jnp.zeros_like(table[:, 0]))]
-    for column in range(1, table.shape[1]):
-        total, lost = within[-1]
-        total, error = two_sum(total, table[:, column])
-        within.append((total, lost + error))
-    total, lost = (jnp.stack(part, axis=1) for part in zip(*within, strict=True))
-    if groups == 1:
-        return total[0], lost[0]
 
-    before = [(jnp.zeros_like(values[0]), jnp.zeros_like(values[0]))]
-    for group in range(groups - 1):
-        so_far, error = two_sum(before[-1][0], total[group, -1])
-        before.append((so_far, lost[group, -1] + before[-1][1] + error))  # in the order of the sums below
-    offset, offset_lost = (jnp.stack(part)[:, None] for part in zip(*before, strict=True))
-    total, error = two_sum(jnp.broadcast_to(offset, total.shape), total)
-    lost = lost + offset_lost + error
-    return total.reshape(-1)[:num_arms], lost.reshape(-1)[:num_arms]
+def _over_groups(totals: Array, losts: Array) -> tuple[Array, Array]:
+    """Prefix sums of unevaluated pairs [groups]."""
+    sums = [(totals[0], losts[0])]
+    for group in range(1, totals.shape[0]):
+        total, error = two_sum(sums[-1][0], totals[group])
+        sums.append((total, losts[group] + sums[-1][1] + error))
+    total, lost = map(jnp.stack, zip(*sums, strict=True))
+    return total, lost

@@ -1,7 +1,8 @@
 """Values of many games, lanes last, and one equation of a jaxpr evaluated on them.
 
 A value is the same in every lane (``Shared``), one array with the lanes last (``Stacked``), or, if it is
-small, taken apart into vectors over lanes (``Unrolled``; its rules are in ``unrolled``).
+small, taken apart into vectors over lanes (``Unrolled``; its rules are in ``unrolled``), or, if it is a large
+vector, into vectors over groups and lanes (``Grouped``, in ``grouped``).
 """
 
 import dataclasses
@@ -16,7 +17,8 @@ import numpy as np
 from jax import lax
 from jax.lax import GatherScatterMode
 
-from jaxbandit import fusion
+from jaxbandit import fusion, grouped
+from jaxbandit.grouped import Grouped
 from jaxbandit.types import Array
 from jaxbandit.unrolled import ARGS, ELEMENTWISE, MOVES, REDUCTIONS, RULES, fold, map_entries, object_array
 
@@ -48,7 +50,7 @@ class Unrolled:
     entries: np.ndarray
 
 
-Value = Shared | Stacked | Unrolled
+Value = Shared | Stacked | Unrolled | Grouped
 
 
 def is_shared(leaf: Any) -> bool:
@@ -78,7 +80,7 @@ def apply(eqn, operands: list[Value], vector: tuple[int, ...]) -> list[Value]:
     if small and elementwise:
         unrolled = [entries(operand, vector) for operand in operands]
         return [Unrolled(map_entries(lambda *vectors: bind(*vectors)[0], *unrolled))]
-    moves = name in MOVES and not any(isinstance(operand, Stacked) for operand in operands)
+    moves = name in MOVES and not any(isinstance(operand, Stacked | Grouped) for operand in operands)
     if (small or moves) and name in RULES:
         out = RULES[name](eqn, *(entries(operand, vector) for operand in operands))
         if out is not None:
@@ -172,6 +174,8 @@ def spread(value: Value, vector: tuple[int, ...]) -> Array:
     """The stacked form, ``shape + [lanes]``."""
     if isinstance(value, Stacked):
         return value.array
+    if isinstance(value, Grouped):
+        return grouped.whole(value)
     if isinstance(value, Shared):
         array = jnp.asarray(value.array)
         return jnp.broadcast_to(array[..., None], (*array.shape, *vector))
@@ -185,9 +189,9 @@ def entries(value: Value, vector: tuple[int, ...]) -> np.ndarray:
     """The unrolled form."""
     if isinstance(value, Unrolled):
         return value.entries
-    if isinstance(value, Stacked):
-        shape = value.array.shape[:-1]
-        return object_array(shape, (value.array[index] for index in np.ndindex(*shape)))
+    if isinstance(value, Stacked | Grouped):
+        array = spread(value, vector)
+        return object_array(array.shape[:-1], (array[index] for index in np.ndindex(*array.shape[:-1])))
     array = jnp.asarray(value.array)
     return object_array(array.shape, (jnp.broadcast_to(array[i], vector) for i in np.ndindex(*array.shape)))
 

@@ -24,9 +24,13 @@ def pays() -> bool:
     return xla.tuned()
 
 
-def enter(values: Array) -> Array:
-    """``values`` as an input of the loop."""
-    return lax.pad(values[None], np.zeros((), values.dtype), [(1, 0, 0), *[(0, 0, 0)] * values.ndim])
+def enter(values: Array, number: int = 0) -> Array:
+    """``values`` as an input of a loop.
+
+    What enters several loops gets a ``number`` of its own in each, in place of the zeros: else XLA would
+    write the padded values out for all of them.
+    """
+    return lax.pad(values[None], np.asarray(number, values.dtype), [(1, 0, 0), *[(0, 0, 0)] * values.ndim])
 
 
 @jax.custom_jvp

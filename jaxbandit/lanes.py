@@ -10,16 +10,19 @@ the lanes last. Policies and worlds never see any of this.
 """
 
 import dataclasses
+import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.extend import core
 
-from jaxbandit import fusion
+from jaxbandit import fusion, grouped
 from jaxbandit.batched import (
     NotUnrolledError,
     Shared,
@@ -33,8 +36,9 @@ from jaxbandit.batched import (
     is_small,
     spread,
 )
+from jaxbandit.grouped import Grouped, Partial
 from jaxbandit.types import Array
-from jaxbandit.unrolled import MOVES, map_entries
+from jaxbandit.unrolled import MOVES, REDUCTIONS, map_entries, object_array
 
 __all__ = ["Shared", "example", "is_shared", "is_small", "over_lanes"]
 
@@ -91,11 +95,15 @@ class Equation:
         """How many vectors it takes and makes when unrolled."""
         if self.eqn.primitive.name in MOVES:
             return 0
-        return sum(math.prod(var.aval.shape) for var in (*self.eqn.invars, *self.eqn.outvars))
+        return sum(map(math.prod, self.shapes()))
+
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Of all it takes and makes."""
+        return [var.aval.shape for var in (*self.eqn.invars, *self.eqn.outvars)]
 
     def is_small(self) -> bool:
         """Whether all it takes and makes is taken apart wherever it occurs."""
-        return all(is_small(var.aval.shape) for var in (*self.eqn.invars, *self.eqn.outvars))
+        return all(map(is_small, self.shapes()))
 
 
 @dataclasses.dataclass
@@ -140,43 +148,71 @@ def _in_one_loop(equations: list[Equation], env: dict[Any, Value], wanted: set, 
 def _in_turns(left: list[Equation], env: dict[Any, Value], wanted: set, num_lanes: int) -> None:
     """Evaluates what is small and ready in one loop, then what is large and ready, and so on."""
     small = {equation for equation in left if fusion.pays() and equation.is_small()}
-    while left:
-        loop = _Loop(env, num_lanes)
-        left = [equation for equation in left if not (equation in small and loop.takes(equation))]
-        loop.close(wanted.union(*(equation.names() for equation in left)))
+    families = grouped.families([shape for equation in left for shape in equation.shapes()]) if fusion.pays() else ()
+    refused: set[Equation] = set()  # by loops over groups
+    for turn in itertools.count():
+        if not left:
+            return
+        loop = _Loop(env, num_lanes, turn)
+        left = loop.take([*left], wanted, small)
         small -= loop.refused
+        for groups in families:
+            loop = _GroupLoop(env, num_lanes, turn, groups)
+            left = loop.take(left, wanted, set(left) - refused)
+            refused |= loop.refused
         waiting = []
         for equation in left:
-            if equation in small or not all(name in env for name in equation.names()):
+            ready = all(name in env for name in equation.names())
+            for_groups = equation not in refused and any(_falls_into(equation, groups, env.get) for groups in families)
+            if equation in small or for_groups or not ready:
                 waiting.append(equation)
             else:
                 _evaluate_outside(equation, env, num_lanes)
         left = waiting
 
 
+def _falls_into(equation: Equation, groups: int, value: Callable[[Any], Any]) -> bool:
+    """Whether an equation is for a loop over so many groups: it has to do with a large vector."""
+    reduces = equation.eqn.primitive.name in REDUCTIONS
+    variables = equation.eqn.invars if reduces else (*equation.eqn.invars, *equation.eqn.outvars)
+    arrays = [var.aval.shape for var in variables if var.aval.shape]
+    if not arrays or any(grouped.entries_shape(shape, groups) is None for shape in arrays):
+        return False
+    operands = map(value, equation.names())
+    made = any(isinstance(operand, Grouped) and operand.num_groups == groups for operand in operands)
+    return made or groups in grouped.families(arrays)
+
+
 class _Loop:
     """Equations evaluated as one kernel; see ``fusion``."""
 
-    def __init__(self, env: dict[Any, Value], num_lanes: int):
+    def __init__(self, env: dict[Any, Value], num_lanes: int, number: int = 0):
         self._env, self._num_lanes = env, num_lanes
-        self._inside: dict[Any, Value] = {}  # entered, or made here
-        self._made: dict[Any, Value] = {}
+        self._enter = functools.partial(fusion.enter, number=number)
+        self._inside: dict[Any, Any] = {}  # entered, or made here
+        self._made: dict[Any, Any] = {}
         self._size = 0
         self.refused: set[Equation] = set()  # what cannot be unrolled
 
+    def take(self, equations: list[Equation], wanted: set, allowed: set[Equation]) -> list[Equation]:
+        """Evaluates what it can of those allowed; returns the others, for which it leaves what they need."""
+        left = [equation for equation in equations if not (equation in allowed and self.takes(equation))]
+        self.close(wanted.union(*(equation.names() for equation in left)))
+        return left
+
     def takes(self, equation: Equation) -> bool:
         """Evaluates an equation in this loop, if its operands are there and it can be unrolled."""
-        ready = all(name in self._made or name in self._env for name in equation.names())
-        if not ready or (self._size and self._size + equation.size() > ONE_LOOP):
+        size = self._size_of(equation)
+        if not self._is_ready(equation) or (self._size and self._size + size > ONE_LOOP):
             return False
         try:
-            if equation.size() > ONE_LOOP:
+            if size > ONE_LOOP:
                 raise NotUnrolledError
-            out = apply(equation.eqn, [self._read(atom) for atom in equation.operands], (2, self._num_lanes))
+            out = self._apply(equation.eqn, [self._read(atom) for atom in equation.operands])
         except NotUnrolledError:
             self.refused.add(equation)
             return False
-        self._size += equation.size()
+        self._size += size
         made = dict(zip(equation.results, out, strict=True))
         self._made |= made
         self._inside |= made
@@ -185,13 +221,24 @@ class _Loop:
     def close(self, wanted: set) -> None:
         """Ends the loop; what is wanted of its results is there for others."""
         kept = {name: value for name, value in self._made.items() if name in wanted}
-        inside = [vector for value in kept.values() if isinstance(value, Unrolled) for vector in value.entries.flat]
+        inside = [vector for value in kept.values() if not is_shared(value) for vector in value.entries.flat]
         vectors = iter(fusion.leave(inside) if inside else ())
         for name, value in kept.items():
-            unrolled = isinstance(value, Unrolled)
-            self._env[name] = Unrolled(map_entries(lambda _: next(vectors), value.entries)) if unrolled else value
+            shared = is_shared(value)
+            self._env[name] = (
+                value if shared else self._left(value, map_entries(lambda _: next(vectors), value.entries))
+            )
 
-    def _read(self, atom: Any) -> Value:
+    def _is_ready(self, equation: Equation) -> bool:
+        return all(name in self._made or name in self._env for name in equation.names())
+
+    def _size_of(self, equation: Equation) -> int:
+        return equation.size()
+
+    def _apply(self, eqn, operands: list[Value]) -> list:
+        return apply(eqn, operands, (2, self._num_lanes))
+
+    def _read(self, atom: Any) -> Any:
         if isinstance(atom, core.Literal):
             return _read(atom, self._env)
         if atom not in self._inside:
@@ -203,7 +250,57 @@ class _Loop:
             return value
         if isinstance(value, Stacked) and jnp.issubdtype(value.array.dtype, jax.dtypes.extended):
             raise NotUnrolledError  # keys
-        return Unrolled(map_entries(fusion.enter, entries(value, ())))
+        return Unrolled(map_entries(self._enter, entries(value, ())))
+
+    def _left(self, value: Any, vectors: np.ndarray) -> Value:
+        return Unrolled(vectors)
+
+
+class _GroupLoop(_Loop):
+    """Equations on large vectors evaluated as one kernel over groups and lanes; see ``grouped``."""
+
+    def __init__(self, env: dict[Any, Value], num_lanes: int, number: int, groups: int):
+        super().__init__(env, num_lanes, number)
+        self._groups = groups
+
+    def _is_ready(self, equation: Equation) -> bool:
+        partial = any(isinstance(self._made.get(name), Partial) for name in equation.names())
+        if partial or not super()._is_ready(equation):
+            return False
+        return _falls_into(equation, self._groups, lambda name: self._made.get(name) or self._env[name])
+
+    def _size_of(self, equation: Equation) -> int:
+        return equation.size() // self._groups
+
+    def _apply(self, eqn, operands: list[Any]) -> list:
+        inside = [self._spread(operand) if is_shared(operand) else operand.entries for operand in operands]
+        out = grouped.apply_grouped(eqn, inside, self._groups)
+        if out is None:
+            raise NotUnrolledError(eqn.primitive.name)
+        return [out]
+
+    def _spread(self, value: Shared) -> np.ndarray:
+        array = jnp.asarray(value.array)
+        vector = (2, self._groups, self._num_lanes)
+        if not array.shape:
+            return map_entries(lambda one: jnp.broadcast_to(one, vector), object_array((), [array]))
+        parts = grouped.split(array[..., None], array.shape, self._groups)
+        return map_entries(lambda one: jnp.broadcast_to(one, vector), parts)
+
+    def _entered(self, value: Value) -> Any:
+        if is_shared(value):
+            return value
+        if isinstance(value, Grouped) and value.num_groups == self._groups:
+            return Grouped(map_entries(self._enter, value.entries), value.shape)
+        array = spread(value, (self._num_lanes,))
+        shape = array.shape[:-1]
+        if shape:
+            return Grouped(map_entries(self._enter, grouped.split(array, shape, self._groups)), shape)
+        vector = (2, self._groups, self._num_lanes)
+        return Unrolled(object_array((), [lax.broadcast_in_dim(self._enter(array), vector, (0, 2))]))
+
+    def _left(self, value: Any, vectors: np.ndarray) -> Value:
+        return Unrolled(value.over_groups(vectors)) if isinstance(value, Partial) else Grouped(vectors, value.shape)
 
 
 def _evaluate_outside(equation: Equation, env: dict[Any, Value], num_lanes: int) -> None:

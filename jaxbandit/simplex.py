@@ -10,6 +10,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from jaxbandit.arms import in_groups
 from jaxbandit.types import Array
 
 
@@ -25,7 +26,8 @@ def log_barrier(L: Array, S: Array) -> Array:
     """
     u = L * (1 / S)
     # Beyond 1e18 (float32) a product of two overflows; such arms add nothing to the sums.
-    near = jnp.minimum(u, jnp.finfo(u.dtype).max ** 0.48)
+    far = float(jnp.finfo(u.dtype).max ** 0.48)
+    near = in_groups(jnp.minimum(u, far), far)
     y = jnp.ones((), u.dtype)
     for _ in range(num_steps(u.shape[0], u.dtype)):
         r = _reciprocals(near + y)
@@ -35,12 +37,12 @@ def log_barrier(L: Array, S: Array) -> Array:
 
 
 def _reciprocals(d: Array) -> Array:
-    """1 / d, arms in pairs: 1/a = b/(ab), for a CPU divides slowly."""
-    even, odd = d[0::2], d[1::2]
-    pairs = odd.shape[0]
-    inverse = 1 / (even[:pairs] * odd)
-    r = [odd * inverse, even[:pairs] * inverse]
-    return jnp.concatenate(r if even.shape == odd.shape else [*r, 1 / even[pairs:]])
+    """1 / d of a table [groups, arms], arms in pairs: 1/a = b/(ab), for a CPU divides slowly."""
+    even, odd = d[:, 0::2], d[:, 1::2]
+    pairs = odd.shape[1]
+    inverse = 1 / (even[:, :pairs] * odd)
+    r = [odd * inverse, even[:, :pairs] * inverse]
+    return jnp.concatenate(r if even.shape == odd.shape else [*r, 1 / even[:, pairs:]], axis=1)
 
 
 @log_barrier.defjvp

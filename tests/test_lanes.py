@@ -204,16 +204,31 @@ def test_a_small_game_is_one_loop(limit, loops, monkeypatch):
 
 @pytest.mark.skipif(not fusion.pays(), reason="needs the XLA options of jaxbandit.xla")
 def test_loops_take_turns_with_what_is_large(monkeypatch):
-    """sin of three and of one hundred entries, then something of both: a loop, an operation, a loop."""
+    """sin of three entries and of a table, then something of both: a loop, an operation, a loop."""
     monkeypatch.setattr(lanes, "RESULTS", -1)
-    x, y = samples(["real[3]", "real[100]"])
+    x, y = samples(["real[3]", "real[3,100]"])
 
     def fn(x, y):
         small, large = jnp.sin(x), jnp.sin(y)
-        return small * large[:3], jnp.sum(small)
+        return small * large[:, 0], jnp.sum(small)
 
     assert count("custom_jvp_call", fn, x, y) == 2
     assert count("sin", fn, x, y) == 4
+
+
+@pytest.mark.skipif(not fusion.pays(), reason="needs the XLA options of jaxbandit.xla")
+def test_large_vectors_are_played_in_groups(monkeypatch):
+    """A sum over 100 arms that meets them again: two loops over 4 groups of 25 arms, and nothing of 100."""
+    monkeypatch.setattr(lanes, "RESULTS", -1)
+    (x,) = samples(["real[100]"])
+
+    def fn(x):
+        y = jnp.exp(x)
+        return jnp.max(y / jnp.sum(y))
+
+    assert count("custom_jvp_call", fn, x) == 2
+    assert count("exp", fn, x) == 25
+    assert count("reduce_sum", fn, x) == count("reduce_max", fn, x) == 0
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
