@@ -275,4 +275,4 @@ def _short(value: Any) -> str:
 
 def format_number(value: float) -> str:
     """A number as a label: ``4`` for 4.0, ``1e-05`` for 0.00001."""
-    return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e6 else f"{value:g}"
+    return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e9 else f"{value:g}"
