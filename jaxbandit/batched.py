@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend import core
 from jax.lax import GatherScatterMode
 
 from jaxbandit import fusion, grouped
@@ -98,11 +99,36 @@ def apply(eqn, operands: list[Value], vector: tuple[int, ...]) -> list[Value]:
         return [Stacked(lax.broadcast_in_dim(array, (*shape, *vector), (*dims, len(shape))))]
     if name in REDUCTIONS:
         return [Stacked(_reduced(name, _done(operands[0], vector, DEAR), eqn.params["axes"]))]
-    if name in ARGS and len(eqn.invars[0].aval.shape) == 1:
-        return [Stacked(_arg(name, spread(operands[0], vector), eqn.params["index_dtype"]))]
     if name in ("scatter", "scatter-add") and _writes_a_row(eqn):
         return [Stacked(_write_row(eqn, *(spread(operand, vector) for operand in operands)))]
     return _by_vmap(eqn, operands, vector)
+
+
+def written_out(eqn) -> core.ClosedJaxpr | None:
+    """What finds a place in a large vector or writes to one, in terms of what falls into groups; None for all else."""
+    name, vector = eqn.primitive.name, eqn.invars[0].aval if eqn.invars else None
+    if vector is None or len(vector.shape) != 1 or is_small(vector.shape):
+        return None
+    if name in ARGS:
+        written = functools.partial(_arg, name, eqn.params["index_dtype"])
+    elif name in ("scatter", "scatter-add") and _writes_a_row(eqn):
+        written = functools.partial(_write, name)
+    else:
+        return None
+    return jax.make_jaxpr(written)(*(var.aval for var in eqn.invars))
+
+
+def _arg(name: str, dtype, values: Array) -> Array:
+    """The first place of the extreme value, or of a NaN."""
+    best = values == (jnp.max if name == "argmax" else jnp.min)(values)
+    if jnp.issubdtype(values.dtype, jnp.floating):
+        best = best | jnp.isnan(values)
+    return jnp.min(jnp.where(best, jnp.arange(values.size, dtype=dtype), values.size)).astype(dtype)
+
+
+def _write(name: str, values: Array, index: Array, update: Array) -> Array:
+    here = jnp.arange(values.size, dtype=index.dtype) == index[0]
+    return jnp.where(here, values + update if name == "scatter-add" else update, values)
 
 
 def _reduced(name: str, array: Array, axes: Sequence[int]) -> Array:
@@ -126,15 +152,6 @@ def _done(value: Value, vector: tuple[int, ...], limit: int) -> Array:
     """The stacked form; in a kernel of its own if so much work went into it."""
     array = spread(value, vector)
     return fusion.once(array) if isinstance(value, Stacked) and value.work >= limit and array.ndim > 1 else array
-
-
-def _arg(name: str, array: Array, dtype) -> Array:
-    """The first place of the extreme value, or of a NaN, along the leading axis."""
-    best = array == _reduced(ARGS[name], array, (0,))[None]
-    if jnp.issubdtype(array.dtype, jnp.floating):
-        best = best | jnp.isnan(array)
-    places = lax.broadcasted_iota(dtype, array.shape, 0)
-    return _reduced("reduce_min", jnp.where(best, places, array.shape[0]), (0,))
 
 
 def _writes_a_row(eqn) -> bool:

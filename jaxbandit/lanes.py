@@ -35,6 +35,7 @@ from jaxbandit.batched import (
     is_shared,
     is_small,
     spread,
+    written_out,
 )
 from jaxbandit.grouped import Grouped, Partial
 from jaxbandit.types import Array
@@ -393,8 +394,10 @@ def _inlined(closed: core.ClosedJaxpr) -> Program:
 
         for eqn in closed.jaxpr.eqns:
             operands = [rename(atom) for atom in eqn.invars]
+            inner = written_out(eqn)
             if eqn.primitive.name in _CALLS:
                 inner = eqn.params["call_jaxpr" if "call_jaxpr" in eqn.params else "jaxpr"]
+            if inner is not None:
                 names.update(zip(eqn.outvars, walk(inner, operands), strict=True))
             else:
                 results = [object() for _ in eqn.outvars]

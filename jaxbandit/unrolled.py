@@ -180,7 +180,7 @@ REDUCTIONS: dict[str, tuple[Callable, Callable]] = {
     "reduce_or": (operator.or_, lambda _: 0),
 }
 
-ARGS = {"argmax": "reduce_max", "argmin": "reduce_min"}
+ARGS = frozenset(("argmax", "argmin"))
 
 RULES: dict[str, Callable] = {
     "broadcast_in_dim": _moved(_broadcast),
