@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 import jaxbandit as jb
-from jaxbandit import arms, batched, fusion, lanes, unrolled
+from jaxbandit import arms, batched, fusion, lanes, loops, unrolled
 from tests.lane_cases import (
     ELEMENTWISE,
     FAST_PARTS,
@@ -186,7 +186,7 @@ def count(primitive, fn, *arrays):
 
 @pytest.mark.parametrize(("size", "unrolled_size"), [(1, 1), (3, 3), (32, 32), (33, 1), (40, 1)])
 def test_arrays_of_a_large_game_are_unrolled_up_to_32_entries(size, unrolled_size, monkeypatch):
-    monkeypatch.setattr(lanes, "ONE_LOOP", 0)
+    monkeypatch.setattr(loops, "ONE_LOOP", 0)
     x = sample("real[K]", size)
     assert count("sin", lambda x: jnp.sum(jnp.sin(x)), x) == unrolled_size
     assert count("reduce_sum", lambda x: jnp.sum(jnp.sin(x)), x) == 0
@@ -194,12 +194,12 @@ def test_arrays_of_a_large_game_are_unrolled_up_to_32_entries(size, unrolled_siz
     assert count("sin", lambda x: jnp.max(jnp.sin(x), axis=1), table) == (2 * size if 2 * size <= 32 else 1)
 
 
-@pytest.mark.parametrize(("limit", "loops"), [(200, 1), (10, 2), (0, 0)])
-def test_a_small_game_is_one_loop(limit, loops, monkeypatch):
-    monkeypatch.setattr(lanes, "ONE_LOOP", limit)
+@pytest.mark.parametrize(("limit", "num_loops"), [(200, 1), (10, 2), (0, 0)])
+def test_a_small_game_is_one_loop(limit, num_loops, monkeypatch):
+    monkeypatch.setattr(loops, "ONE_LOOP", limit)
     x, n = samples(["real[K]", "int"])
     leave = "custom_jvp_call"
-    assert count(leave, lambda x, n: (jnp.sum(x), x * n.astype(x.dtype), n + 1), x, n) == loops
+    assert count(leave, lambda x, n: (jnp.sum(x), x * n.astype(x.dtype), n + 1), x, n) == num_loops
 
 
 @pytest.mark.skipif(not fusion.pays(), reason="needs the XLA options of jaxbandit.xla")

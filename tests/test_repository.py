@@ -15,8 +15,12 @@ PACKAGE = ROOT / "jaxbandit"
 LAYERS = [
     ["types", "version", "xla", "assumptions", "measured", "aslib", "style"],
     ["random", "unrolled", "fusion", "inspection"],
+    ["arms"],
+    ["grouped"],
     ["batched"],
-    ["arms", "lanes", "tails"],
+    ["programs"],
+    ["loops"],
+    ["lanes", "tails"],
     ["simplex", "robust", "rows", "bounds"],
     ["policies", "environments", "game"],
     ["engine", "grid", "readers", "facts", "checks"],
