@@ -17,7 +17,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from jaxbandit import arms, fusion, lanes, random
+from jaxbandit import arms, draws, lanes, random
 from jaxbandit.game import Environment, Outcome, Policy, as_arrays, compensated_add, first_failure, play_round
 from jaxbandit.rows import Rows
 from jaxbandit.types import Array
@@ -208,12 +208,12 @@ def _begin(policy: Any, num_arms: int, num_lanes: int, program: Program) -> Carr
 def _advance(program: Program, policy, environment, keys, carry: Carry, until, stops) -> tuple[Carry, Tally]:
     """``advance`` on the lanes of one device."""
     num_arms, num_lanes = carry.pulls.shape
-    draws = _needed_draws(policy, environment, carry.state)
-    play_one = lanes.over_lanes(functools.partial(_play_one, draws, program), num_lanes)
+    needed = draws.needed(policy, environment, carry.state)
+    play_one = lanes.over_lanes(functools.partial(_play_one, needed, program), num_lanes)
 
     def play_chunk(carry: Carry, limit: Array):
         count = jnp.minimum(program.chunk, limit - carry.t)
-        words = [_words_of_chunk(keys, carry.t + 1, program.chunk, *draw) for draw in draws]
+        words = [draws.words_of_chunk(keys, carry.t + 1, program.chunk, *draw) for draw in needed]
         seen = _empty_rounds(program, num_arms, num_lanes)
 
         def words_of(i):
@@ -246,9 +246,9 @@ def _advance(program: Program, policy, environment, keys, carry: Carry, until, s
     return carry, tally._replace(rounds=Outcome(**seen))
 
 
-def _play_one(draws: list, program: Program, policy, environment, state, sums, failed, t, words):
+def _play_one(needed: list, program: Program, policy, environment, state, sums, failed, t, words):
     """One round of one game, with the sums that a recorded result needs."""
-    streams = random.streams(lambda *draw: tuple(words[draws.index(draw)]))
+    streams = random.streams(lambda *draw: tuple(words[needed.index(draw)]))
     after, outcome = play_round(policy, environment, state, t, streams)
     terms = {"loss": outcome.loss}
     if not program.stationary:
@@ -297,29 +297,3 @@ def _empty_rounds(program: Program, num_arms: int, num_lanes: int) -> dict[str, 
         return {"arm": arm}
     x = jnp.zeros((program.chunk, num_arms, num_lanes))
     return {"x": x, "arm": arm, "loss": x[:, 0]}
-
-
-def _words_of_chunk(keys: Array, first_round: Array, chunk: int, consumer: int, first: int, count: int):
-    """The words of one draw for ``chunk`` rounds in one sweep: a pair of [chunk, count, lanes]."""
-    rounds = (first_round.astype(jnp.uint32) + jnp.arange(chunk, dtype=jnp.uint32))[:, None, None]
-    rounds = jnp.broadcast_to(rounds, (chunk, count, keys.shape[-1]))
-    pairs = random.pair_counters(consumer, first, count)[None, :, None]
-    k0, k1 = keys[:, None, None]
-    if not fusion.pays():
-        return random.threefry2x32((k0, k1), (rounds, pairs))
-    k0, k1, rounds, pairs = map(fusion.enter, (k0, k1, rounds, pairs))
-    return fusion.leave(random.threefry2x32((k0, k1), (rounds, pairs)))
-
-
-def _needed_draws(policy, environment, state) -> list[tuple[int, int, int]]:
-    """The (consumer, first pair, count) of every draw of a round, found by tracing one."""
-    seen = set()
-
-    def draw(consumer: int, first: int, count: int) -> tuple[Array, Array]:
-        seen.add((consumer, first, count))
-        return jnp.zeros(count, jnp.uint32), jnp.zeros(count, jnp.uint32)
-
-    examples = jax.tree.map(lanes.example, (policy, environment, state), is_leaf=lanes.is_shared)
-    t = jax.ShapeDtypeStruct((), jnp.int32)
-    jax.eval_shape(lambda p, e, s, t: play_round(p, e, s, t, random.streams(draw)), *examples, t)
-    return sorted(seen)

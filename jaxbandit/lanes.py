@@ -5,8 +5,8 @@ into many small kernels. This transform reads the jaxpr of one game and evaluate
 scalar of the game held as a vector ``[lanes]``. A small array over arms is *unrolled* into such
 vectors, so that a sum over arms is ``r[0] + r[1] + ...``; when every value is of this form, the whole
 function is one loop over the lanes (``fusion``). A larger vector is played in *groups* of arms, a table stays
-*stacked*, ``[K, levels, lanes]``: then loops take turns with operations on what is large. A primitive without a rule falls back on ``vmap`` with
-the lanes last. Policies and worlds never see any of this.
+*stacked*, ``[K, levels, lanes]``: then loops take turns with operations on what is large. A primitive
+without a rule falls back on ``vmap`` with the lanes last. Policies and worlds never see any of this.
 """
 
 import itertools
