@@ -1,4 +1,4 @@
-"""The command line: ``jaxbandit run``, ``plan``, ``plot``, ``certify``, ``list``, ``inspect``, ``doctor``."""
+"""The command line: ``jaxbandit run``, ``plan``, ``plot``, ``report``, ``certify``, ``list``, ``inspect``, ``doctor``."""
 
 import dataclasses
 import json
@@ -166,6 +166,19 @@ def plot(
     )
     for figure in made:
         console.print(f"figure  {figure}")
+
+
+@app.command("report")
+def report_(
+    source: Annotated[pathlib.Path, typer.Argument(help="What `run` left: its directory, or a dataset (.nc).")],
+    out: Annotated[pathlib.Path | None, typer.Option(help="The page; default report.html beside the data.")] = None,
+    band: Annotated[str, typer.Option(help="normal or bootstrap.")] = "normal",
+    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Bands that cover whole curves.")] = False,
+) -> None:
+    """Writes one HTML page that works offline: who won and how sure, curves, heat maps, tests, provenance."""
+    from jaxbandit import report
+
+    console.print(f"report  {report.write(source, out, method=band, simultaneous=simultaneous)}", soft_wrap=True)
 
 
 @app.command()
