@@ -1,4 +1,4 @@
-"""The command line: ``jaxbandit run``, ``plan``, ``plot``, ``report``, ``certify``, ``list``, ``inspect``, ``doctor``."""
+"""The commands ``jaxbandit run``, ``plan``, ``plot``, ``report``, ``certify``, ``list``, ``inspect``, ``doctor``."""
 
 import dataclasses
 import json
@@ -9,17 +9,13 @@ import sys
 import threading
 import time
 import warnings
-from importlib import metadata
 from typing import Annotated, NoReturn
 
-import jax
-import numpy as np
 import typer
 import xarray as xr
 from rich.console import Console
-from rich.table import Table
 
-from jaxbandit import entries, forecast, run_study, tables, teams, xla
+from jaxbandit import entries, forecast, run_study, tables, teams
 from jaxbandit.assemble import opened
 from jaxbandit.campaign import Report
 from jaxbandit.interrupt import InterruptedRunError, interruptible
@@ -248,21 +244,7 @@ def inspect(
 @app.command()
 def doctor() -> None:
     """Shows devices, XLA options, dtype, compile cache and versions."""
-    table = Table(show_header=False, box=None)
-    devices = jax.devices()
-    rows = {
-        "jaxbandit": __version__,
-        "python, numpy": f"{sys.version.split()[0]}, {np.__version__}",
-        "jax, jaxlib": f"{jax.__version__}, {metadata.version('jaxlib')}",
-        "devices": f"{len(devices)} x {devices[0].device_kind} ({jax.default_backend()}), {xla.usable_cores()} cores",
-        "XLA_FLAGS": xla.flags() or "(none)",
-        "set up by jaxbandit": xla.status(),
-        "dtype": 'float32; simulate(..., dtype="float64") plays the same code in float64',
-        "compile cache": xla.setting("jax_compilation_cache_dir") or "off",
-    }
-    for name, value in rows.items():
-        table.add_row(f"[bold]{name}[/bold]", str(value))
-    console.print(table)
+    console.print(tables.machine_table())
 
 
 def _read(path: pathlib.Path, quick: bool, precision: float | None) -> Study:

@@ -38,9 +38,7 @@ class Findings:
     source: str
 
 
-def find(
-    source: xr.Dataset | str | os.PathLike, *, method: str = "normal", simultaneous: bool = False
-) -> Findings:
+def find(source: xr.Dataset | str | os.PathLike, *, method: str = "normal", simultaneous: bool = False) -> Findings:
     """Opens a directory, a file or a dataset and looks at it.
 
     Args:
@@ -56,7 +54,9 @@ def find(
     ds = two_sided(ds)
     if not ds.sizes["policy"] * ds.sizes["environment"] * ds.sizes["round"]:
         raise ValueError(f"nothing to report: the dataset is empty ({dict(ds.sizes)}); play a study first")
-    stats = tables.final_summary(ds)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice")  # cells that are not played yet
+        stats = tables.final_summary(ds)
     if not np.isfinite(stats.regret_mean.isel(round=-1)).any():
         raise ValueError("nothing to report: no cell of the study is finished; run it first, then report on it")
     if method != "normal" or simultaneous:

@@ -80,10 +80,13 @@ def _libraries() -> tuple[Any, str, Any]:
     """Jinja's environment, the text of plotly.js, and plotly's encoder of figures."""
     try:
         import jinja2
+        import markupsafe
         import plotly.io
         import plotly.offline
     except ImportError as error:
-        raise ValueError(f"a report needs {error.name}, which is not installed: pip install 'jaxbandit[report]'") from None
+        raise ValueError(
+            f"a report needs {error.name}, which is not installed: pip install 'jaxbandit[report]'"
+        ) from None
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -95,6 +98,7 @@ def _libraries() -> tuple[Any, str, Any]:
         "number": words.number,
         "probability": words.probability,
         "listed": words.listed,
+        "breakable": lambda label: markupsafe.Markup(words.breakable(str(label))),
     }
     environment.globals |= {"times": words.times, "count": words.count, "file": _file}
 

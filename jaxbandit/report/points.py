@@ -62,7 +62,7 @@ def explorer(findings: Findings) -> dict[str, Any]:
         "worlds": points(ds, "environment"),
         "curves": {name: [[_compact(c) for c in row] for row in values.values] for name, values in curves.items()},
         "shown": _shown(findings),
-        "band": f"95 % band of the mean ({stats.attrs['band']})",
+        "band": f"of the mean: {stats.attrs['band']}",
         "rare": f"{levels[0]} to {levels[1]} % of the games",
         "heat": style.HEAT.capitalize(),
     }
@@ -76,7 +76,7 @@ def has_heat(data: dict[str, Any]) -> bool:
 
 
 def _shown(findings: Findings) -> list[int]:
-    """The policies that are drawn at first: all if they are few, else the best of each class, by their mean rank."""
+    """The policies that are drawn at first: all if they are few, else the best of each class, then the next, by mean rank."""
     labels = [str(label) for label in findings.ds.policy.values]
     if len(labels) <= AT_FIRST:
         return list(range(len(labels)))
@@ -85,9 +85,11 @@ def _shown(findings: Findings) -> list[int]:
         for row in verdict.rows:
             ranks.setdefault(row.policy, []).append(row.rank)
     best: dict[str, str] = {}
-    for label in sorted(ranks, key=lambda label: float(np.mean(ranks[label]))):
+    order = sorted(ranks, key=lambda label: float(np.mean(ranks[label])))
+    for label in order:
         best.setdefault(label.partition("[")[0], label)
-    return sorted(labels.index(label) for label in list(best.values())[:AT_FIRST])
+    chosen = list(dict.fromkeys([*best.values(), *order]))[:AT_FIRST]
+    return sorted(labels.index(label) for label in chosen)
 
 
 def _look(n: int) -> dict[str, str]:

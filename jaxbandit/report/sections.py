@@ -2,6 +2,7 @@
 
 import collections
 import json
+import pathlib
 import shlex
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -78,6 +79,7 @@ def summary(findings: Findings, render: Render) -> str:
         verdicts=findings.verdicts,
         tested=any(verdict.pairs is not None for verdict in findings.verdicts),
         several=stats.sizes["policy"] > 1,
+        partly=len(findings.verdicts) < stats.sizes["environment"],
         troubles=len(list(troubles(findings))),
         level=f"{findings.verdicts[0].level:.0%}",
     )
@@ -115,7 +117,7 @@ def provenance(findings: Findings, render: Render) -> str:
     attrs = findings.ds.attrs
     rows = {text: _plain(attrs[name]) for name, text in PROVENANCE.items() if attrs.get(name) not in (None, "")}
     study = str(attrs.get("study", ""))
-    directory = shlex.quote(findings.source or "results/study")
+    directory = shlex.quote(f"results/{pathlib.Path(findings.source).resolve().name if findings.source else 'study'}")
     version = attrs.get("jaxbandit", "")
     return render(
         "provenance.html",

@@ -109,7 +109,14 @@ def _paired(final: np.ndarray, policies: np.ndarray, level: float) -> tuple:
     if count < 2:
         means = np.asarray([row[np.isfinite(row)].mean() for row in final])
         nan = np.full_like(means, np.nan)
-        return means, nan, nan, None, f"not tested: a test needs at least 2 seeds that all have played, got {count}", level
+        return (
+            means,
+            nan,
+            nan,
+            None,
+            f"not tested: a test needs at least 2 seeds that all have played, got {count}",
+            level,
+        )
     mean, _, low, high = normal_interval(played, level)
     if len(policies) < 2:
         return mean, low, high, None, "one policy: nothing to compare", level
@@ -130,9 +137,7 @@ def _unpaired(stats: xr.Dataset, level: float) -> tuple:
     gaps, errors = np.abs(mean[first] - mean[second]), stderr[first] + stderr[second]
     sizes = np.divide(gaps, errors, out=np.where(gaps > 0, np.inf, 0.0), where=errors > 0)
     pairs = np.ones((len(mean), len(mean)))
-    pairs[first, second] = pairs[second, first] = holm(
-        np.asarray([math.erfc(size / math.sqrt(2)) for size in sizes])
-    )
+    pairs[first, second] = pairs[second, first] = holm(np.asarray([math.erfc(size / math.sqrt(2)) for size in sizes]))
     return *limits, pairs, UNPAIRED.format(level=level), level
 
 

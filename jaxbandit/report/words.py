@@ -1,6 +1,8 @@
 """Numbers and lists as a reader wants them."""
 
+import html
 import math
+import re
 from collections.abc import Sequence
 
 
@@ -38,6 +40,16 @@ def probability(p: float) -> str:
     if math.isnan(p):
         return "–"
     return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def breakable(label: str) -> str:
+    """A label as HTML that may be broken where its parts end, and nowhere else.
+
+    Example:
+      >>> breakable("uniinf[a=1,b<2]")
+      'uniinf[<wbr>a=1,<wbr>b&lt;2]'
+    """
+    return re.sub(r"([\[(,])", r"\1<wbr>", html.escape(label))
 
 
 def count(n: int, noun: str) -> str:

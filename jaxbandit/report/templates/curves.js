@@ -22,7 +22,7 @@ function startCurves(data) {
       chip.type = "button";
       chip.className = "chip";
       chip.dataset.policy = p;
-      chip.hidden = !passes(point);
+      chip.hidden = !passes(point) || data.curves.mean[p].every(curve => !curve);
       chip.setAttribute("aria-pressed", shown.has(p));
       const dashes = {solid: "", dash: "7 4", dashdot: "7 3 2 3", dot: "2 3"}[point.dash];
       chip.innerHTML = `<svg width="28" height="8" aria-hidden="true"><line x1="1" y1="4" x2="27" y2="4" stroke="${colour(point)}"
@@ -89,10 +89,10 @@ function startCurves(data) {
       data: drawnTraces,
       layout: {
         hovermode: lines.length > 10 ? "closest" : "x unified",
-        xaxis: {title: {text: "round"}, type: setting.x.value, exponentformat: "power", separatethousands: true,
-          ...(setting.x.value === "log" ? {dtick: 1} : {rangemode: "tozero"})},
-        yaxis: {title: {text: "mean pseudo-regret"}, type: setting.y.value, exponentformat: "power",
-          separatethousands: true, ...(range ? {range} : {}), ...(decades > 2 ? {dtick: 1} : {})},
+        xaxis: {title: {text: "round"}, type: setting.x.value, hoverformat: ",d",
+          ...(setting.x.value === "log" ? {dtick: 1, exponentformat: "power"} : {rangemode: "tozero", exponentformat: "SI"})},
+        yaxis: {title: {text: "mean pseudo-regret"}, type: setting.y.value, exponentformat: log ? "power" : "SI",
+          ...(range ? {range} : {}), ...(decades > 2 ? {dtick: 1} : {})},
       },
     };
   }
@@ -113,14 +113,15 @@ function startCurves(data) {
       const close = document.createElement("button");
       close.type = "button";
       close.className = "close";
-      close.textContent = "take away";
+      close.textContent = "×";
+      close.setAttribute("aria-label", "take this world away");
       close.addEventListener("click", () => {
         views.splice(views.indexOf(view), 1);
         forget(plot);
         element.remove();
         byId("add-world").hidden = false;
       });
-      controls.append(close);
+      element.append(close);
     }
     views.push(view);
     byId("curves").append(element);

@@ -8,7 +8,9 @@ const isDark = () => root.dataset.theme === "dark";
 const CONFIG = {
   displaylogo: false,
   responsive: true,
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  // Nothing is sent anywhere: no server, and no button that would ask for one.
+  plotlyServerURL: "",
+  modeBarButtonsToRemove: ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"],
   toImageButtonOptions: {format: "svg"},
 };
 const makers = new Map(); // element -> function that makes {data, layout}
@@ -34,6 +36,7 @@ function draw(element) {
   inView.unobserve(element);
   drawn.add(element);
   const {data, layout} = makers.get(element)();
+  if ("printing" in root.dataset) layout.width = element.clientWidth;
   Plotly.react(element, data, themed(layout), CONFIG);
 }
 

@@ -12,6 +12,8 @@ function startHeat(data) {
   const pairs = (a, b) => a !== b && (a.side !== b.side || (a.field && b.field
     && sides[a.side].some(point => a.field in point.values && b.field in point.values)));
   const final = (p, w) => data.curves.mean[p]?.[w]?.at(-1) ?? null;
+  const played = (side, n) => (side === "policy" ? data.worlds.some((_, w) => final(n, w) !== null)
+    : data.policies.some((_, p) => final(p, n) !== null));
   const best = w => Math.min(...data.policies.map((_, p) => final(p, w)).filter(value => value !== null));
 
   let x = axes.find(axis => axis.side === "policy" && axes.some(other => pairs(axis, other))) ?? axes[0];
@@ -19,7 +21,7 @@ function startHeat(data) {
 
   const steps = axis => axis.field
     ? sorted(ofClass(sides[axis.side], sides[axis.side][base[axis.side]].name).map(point => point.values[axis.field]))
-    : sides[axis.side].map((_, n) => n);
+    : sides[axis.side].map((_, n) => n).filter(n => played(axis.side, n));
   const name = (axis, step) => (axis.field ? String(step) : sides[axis.side][step].label);
 
   // The point of a side in a cell: that of the axis itself, or the base with the axes' values put in; -1 if none.
@@ -65,9 +67,12 @@ function startHeat(data) {
     const log = low > 0 && high > 10 * low;
     const width = byId("heat").clientWidth, narrow = width < 600;
     const room = (width - (narrow ? 150 : 380)) / across.length;
-    const said = values.map(row => row.map(value => (value === null ? "" : number(value) + (ratio ? " ×" : ""))));
+    const said = values.map(row => row.map(value => (value === null ? "" : number(value))));
     const lines = (axis, step, chars) => wrapped(name(axis, step), axis.field ? 20 : chars);
-    const labels = down.map(step => lines(y, step, narrow ? 18 : 40));
+    const labels = down.map(step => lines(y, step, narrow ? 24 : 40));
+    const heading = axis => (axis.field ? `${axis.field} of ${sides[axis.side][base[axis.side]].name}` : "");
+    const longest = Math.max(...across.map(step => Math.max(...lines(x, step, 16).split("<br>").map(line => line.length))));
+    const flat = 7.5 * longest < room;
     const rows = Math.max(26, 17 * Math.max(...labels.map(label => label.split("<br>").length)));
     return {
       data: [{
@@ -75,16 +80,17 @@ function startHeat(data) {
         colorscale: data.heat, xgap: 1, ygap: 1, hoverongaps: false, ...(low === high ? {zmin: low - 1, zmax: high + 1} : {}),
         text: said, texttemplate: room > 44 ? "%{text}" : "", textfont: {size: 12},
         customdata: cells.map((row, i) => row.map(([p, w], j) => p < 0 || w < 0 ? ""
-          : `${escaped(data.policies[p].label)}<br>${escaped(data.worlds[w].label)}<br>${said[i][j]}`)),
+          : `${escaped(data.policies[p].label)}<br>${escaped(data.worlds[w].label)}<br>${said[i][j]}${ratio ? " × the best" : ""}`)),
         hovertemplate: "%{customdata}<extra></extra>",
         colorbar: {title: {text: ratio ? "times the best" : "mean regret", side: "right"}, thickness: 14, outlinewidth: 0,
           ...(log ? ticks(low, high) : {separatethousands: true})},
       }],
       layout: {
         height: Math.max(260, 150 + rows * down.length),
-        xaxis: {title: {text: x.field ? x.text : ""}, tickvals: across.map((_, n) => n), showgrid: false, zeroline: false,
-          ticktext: across.map(step => lines(x, step, 16)), ...(room < 70 && !x.field ? {tickangle: -60} : {})},
-        yaxis: {title: {text: y.field ? y.text : ""}, tickvals: down.map((_, n) => n), ticktext: labels, autorange: "reversed",
+        xaxis: {title: {text: escaped(heading(x))}, tickvals: across.map((_, n) => n), showgrid: false, zeroline: false,
+          ticktext: across.map(step => lines(x, step, flat ? 16 : 40)), tickangle: flat ? 0 : -40},
+        yaxis: {title: {text: escaped(heading(y))}, tickvals: down.map((_, n) => n), ticktext: labels, autorange: "reversed",
+          ...(narrow ? {tickfont: {size: 10}} : {}),
           showgrid: false, zeroline: false},
       },
     };
