@@ -70,13 +70,12 @@ def explorer(findings: Findings) -> dict[str, Any]:
 
 def has_heat(data: dict[str, Any]) -> bool:
     """Whether there are two axes to spread final regret over."""
-    swept = [len({field for point in data[side] for field in point["values"]}) for side in ("policies", "worlds")]
-    several = [max(len(data[side]) > 1, fields) for side, fields in zip(("policies", "worlds"), swept, strict=True)]
-    return sum(several) > 1
+    sides = (data["policies"], data["worlds"])
+    return sum(max(len(side) > 1, *(len(point["values"]) for point in side)) for side in sides) > 1
 
 
 def _shown(findings: Findings) -> list[int]:
-    """The policies that are drawn at first: all if they are few, else the best of each class, then the next, by mean rank."""
+    """What is drawn at first: all if they are few, else the best of each class, then the next, by mean rank."""
     labels = [str(label) for label in findings.ds.policy.values]
     if len(labels) <= AT_FIRST:
         return list(range(len(labels)))

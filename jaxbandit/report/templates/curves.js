@@ -103,7 +103,7 @@ function startCurves(data) {
     element.innerHTML = '<h3></h3><div class="controls"></div><p class="says"></p><div class="plot"></div>';
     const [title, controls, says, plot] = element.children;
     const view = {world, says, update() {
-      title.textContent = data.worlds[view.world].label;
+      title.innerHTML = escaped(data.worlds[view.world].label).replace(/[\[(,]/g, "$&<wbr>");
       const holder = controls.firstChild;
       pick(holder, "world", data.worlds, view.world, chosen => { view.world = chosen; view.update(); });
       show(plot, () => figure(view));

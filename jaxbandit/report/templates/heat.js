@@ -68,7 +68,8 @@ function startHeat(data) {
     const width = byId("heat").clientWidth, narrow = width < 600;
     const room = (width - (narrow ? 150 : 380)) / across.length;
     const said = values.map(row => row.map(value => (value === null ? "" : number(value))));
-    const lines = (axis, step, chars) => wrapped(name(axis, step), axis.field ? 20 : chars);
+    const chars = Math.max(...said.flat().map(text => text.length));
+    const lines = (axis, step, long) => wrapped(name(axis, step), axis.field ? 20 : long);
     const labels = down.map(step => lines(y, step, narrow ? 24 : 40));
     const heading = axis => (axis.field ? `${axis.field} of ${sides[axis.side][base[axis.side]].name}` : "");
     const longest = Math.max(...across.map(step => Math.max(...lines(x, step, 16).split("<br>").map(line => line.length))));
@@ -78,7 +79,7 @@ function startHeat(data) {
       data: [{
         type: "heatmap", z: values.map(row => row.map(value => (value === null || !log ? value : Math.log10(value)))),
         colorscale: data.heat, xgap: 1, ygap: 1, hoverongaps: false, ...(low === high ? {zmin: low - 1, zmax: high + 1} : {}),
-        text: said, texttemplate: room > 44 ? "%{text}" : "", textfont: {size: 12},
+        text: said, texttemplate: room > 6.5 * chars ? "%{text}" : "", textfont: {size: room > 8 * chars ? 12 : 10},
         customdata: cells.map((row, i) => row.map(([p, w], j) => p < 0 || w < 0 ? ""
           : `${escaped(data.policies[p].label)}<br>${escaped(data.worlds[w].label)}<br>${said[i][j]}${ratio ? " × the best" : ""}`)),
         hovertemplate: "%{customdata}<extra></extra>",
