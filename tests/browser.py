@@ -4,12 +4,16 @@ Chromium is driven by its command line alone. A copy of the page carries the tes
 reader would and leaves what it found in the document; Chromium prints the document when all is quiet.
 """
 
+import contextlib
 import html
 import json
+import math
+import os
 import pathlib
 import re
 import shutil
 import subprocess
+import threading
 from typing import Any, NamedTuple
 
 import pytest
@@ -51,6 +55,7 @@ class Visit(NamedTuple):
     found: Any
     console: list[str]
     requests: list[str]
+    seconds: float  # of processor time that the page's own thread took; NaN where the system does not tell
 
 
 def chromium() -> str:
@@ -69,8 +74,20 @@ def visit(page: pathlib.Path, folder: pathlib.Path, script: str, *flags: str) ->
     copy.write_text(text[:end] + SCRIPT % script + text[end:], encoding="utf-8")
     profile = f"--user-data-dir={folder / 'profile'}"
     command = [chromium(), *FLAGS, *flags, profile, f"--log-net-log={log}", "--dump-dom", copy.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    left = re.search(r'id="probe">(.*?)</script>', done.stdout, re.DOTALL)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as browser:
+        taken: dict[str, float] = {}
+        over = threading.Event()
+        watch = threading.Thread(target=_watch, args=(browser.pid, taken, over))
+        watch.start()
+        try:
+            document, said_aloud = browser.communicate(timeout=300)
+        finally:
+            browser.kill()
+            over.set()
+            watch.join()
+    left = re.search(r'id="probe">(.*?)</script>', document, re.DOTALL)
     found = json.loads(html.unescape(left[1])) if left and left[1] else None
     events = [event.get("params", {}) for event in json.loads(log.read_text(encoding="utf-8"))["events"]]
     # Chromium's own errands (updates, the time) have no origin; what a page asks for has one.
@@ -79,4 +96,15 @@ def visit(page: pathlib.Path, folder: pathlib.Path, script: str, *flags: str) ->
         for said in events
         if said.get("initiator", "not an origin") != "not an origin" and not said.get("url", "").startswith("file:")
     ]
-    return Visit(found, [line for line in done.stderr.splitlines() if "CONSOLE" in line], requests)
+    console = [line for line in said_aloud.splitlines() if "CONSOLE" in line]
+    return Visit(found, console, requests, max(taken.values(), default=math.nan))
+
+
+def _watch(session: int, taken: dict[str, float], over: threading.Event) -> None:
+    """Books the processor time of the main thread of every renderer of a session, as Linux tells it."""
+    while not over.wait(0.03):
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has ended
+                fields = (process / "task" / process.name / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[3]) == session and b"--type=renderer" in (process / "cmdline").read_bytes():
+                    taken[process.name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

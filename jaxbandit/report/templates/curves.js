@@ -143,8 +143,8 @@ function startCurves(data) {
     byId("add-world").hidden = views.length >= data.worlds.length;
   });
 
-  const positive = data.curves.mean.flat().every(curve => !curve || curve.at(-1) === null || curve.at(-1) > 0);
-  setting.y.value = positive ? "log" : "linear";
+  const negative = data.curves.mean.flat(2).some(value => value < -1); // a policy that beats every fixed arm
+  setting.y.value = negative ? "linear" : "log";
   chips();
   const names = data.worlds.map(world => world.name);
   const played = n => data.curves.mean.some(row => row[n]);
