@@ -103,7 +103,7 @@ def _libraries() -> tuple[Any, str, Any]:
     environment.globals |= {"times": words.times, "count": words.count, "file": _file}
 
     def as_json(drawing: Any) -> str:
-        return plotly.io.json.to_json_plotly(drawing).replace("<", "\\u003c")
+        return str(plotly.io.json.to_json_plotly(drawing)).replace("<", "\\u003c")
 
     return environment, plotly.offline.get_plotlyjs(), as_json
 

@@ -91,7 +91,7 @@ def _shown(findings: Findings) -> list[int]:
     return sorted(labels.index(label) for label in chosen)
 
 
-def _look(n: int) -> dict[str, str]:
+def _look(n: int) -> dict[str, Any]:
     look = style.look(n)
     dark = style.ON_DARK.get(look["color"], look["color"])
     return {"light": look["color"], "dark": dark, "dash": DASHES[look["linestyle"]]}

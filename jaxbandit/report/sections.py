@@ -88,7 +88,14 @@ def summary(findings: Findings, render: Render) -> str:
 def ranking(verdicts: list[Verdict], render: Render) -> str:
     """Every policy in every world, with tests."""
     tests = list(dict.fromkeys(verdict.test for verdict in verdicts))
-    return render("ranking.html", verdicts=verdicts, tests=tests, matrix=MATRIX, level=f"{verdicts[0].level:.0%}")
+    return render(
+        "ranking.html",
+        verdicts=verdicts,
+        tests=tests,
+        matrix=MATRIX,
+        level=f"{verdicts[0].level:.0%}",
+        tested=any(verdict.pairs is not None for verdict in verdicts),
+    )
 
 
 def troubles(findings: Findings) -> Iterator[str]:

@@ -114,12 +114,12 @@ def _paired(final: np.ndarray, policies: np.ndarray, level: float) -> tuple:
             nan,
             nan,
             None,
-            f"not tested: a test needs at least 2 seeds that all have played, got {count}",
+            f"none, a test needs at least 2 seeds that all have played, got {count}",
             level,
         )
     mean, _, low, high = normal_interval(played, level)
     if len(policies) < 2:
-        return mean, low, high, None, "one policy: nothing to compare", level
+        return mean, low, high, None, "none, there is one policy", level
     regret = xr.DataArray(played, dims=("policy", "seed"), coords={"policy": policies}, name="regret")
     tested = ranking(regret.to_dataset(), level=level)
     return mean, low, high, tested.p_holm.values, tested.attrs["test"], level
@@ -130,9 +130,9 @@ def _unpaired(stats: xr.Dataset, level: float) -> tuple:
     mean, stderr = stats.regret_mean.values, stats.regret_stderr.values
     limits = mean, stats.regret_low.values, stats.regret_high.values
     if len(mean) < 2:
-        return *limits, None, "one policy: nothing to compare", level
+        return *limits, None, "none, there is one policy", level
     if not np.isfinite(stderr).all():
-        return *limits, None, "not tested: a standard error needs at least 2 seeds", level
+        return *limits, None, "none, a standard error needs at least 2 seeds", level
     first, second = np.triu_indices(len(mean), 1)
     gaps, errors = np.abs(mean[first] - mean[second]), stderr[first] + stderr[second]
     sizes = np.divide(gaps, errors, out=np.where(gaps > 0, np.inf, 0.0), where=errors > 0)
