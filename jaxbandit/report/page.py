@@ -43,7 +43,7 @@ def write(
       >>> ds = jb.simulate([jb.Uniform(), jb.UCB1()], world, horizon=100, num_seeds=16)
       >>> with tempfile.TemporaryDirectory() as directory:
       ...     page = report.write(ds, f"{directory}/report.html").read_text(encoding="utf-8")
-      >>> "ucb1 has the least mean regret" in " ".join(page.split())
+      >>> "<strong>ucb1</strong> has the least mean regret in 1 of 1 world" in " ".join(page.split())
       True
     """
     environment, plotly_js, as_json = _libraries()

@@ -80,6 +80,7 @@ def summary(findings: Findings, render: Render) -> str:
         tested=any(verdict.pairs is not None for verdict in findings.verdicts),
         several=stats.sizes["policy"] > 1,
         partly=len(findings.verdicts) < stats.sizes["environment"],
+        negative=any(row.mean < 0 for verdict in findings.verdicts for row in verdict.rows),
         troubles=len(list(troubles(findings))),
         level=f"{findings.verdicts[0].level:.0%}",
     )

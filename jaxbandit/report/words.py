@@ -10,16 +10,16 @@ def number(value: float) -> str:
     """A regret, to about four digits.
 
     Example:
-      >>> [number(x) for x in (0.01234, 12.3456, 1234.56, 12_345_678.0, float("nan"))]
-      ['0.0123', '12.3', '1,235', '1.23e7', '–']
+      >>> [number(x) for x in (0.01234, -12.3456, 1234.56, 12_345_678.0, float("nan"))]
+      ['0.0123', '−12.3', '1,235', '1.23e7', '–']
     """
     if not math.isfinite(value):
         return "–"
-    size = abs(value)
+    size, sign = abs(value), "−" if value < 0 else ""
     if size >= 1e7:
-        mantissa, _, exponent = f"{value:.2e}".partition("e")
-        return f"{mantissa}e{int(exponent)}"
-    return f"{value:,.0f}" if size >= 1000 else f"{value:.3g}"
+        mantissa, _, exponent = f"{size:.2e}".partition("e")
+        return f"{sign}{mantissa}e{int(exponent)}"
+    return f"{sign}{size:,.0f}" if size >= 1000 else f"{sign}{size:.3g}"
 
 
 def times(value: float, best: float) -> str:

@@ -36,6 +36,10 @@ function startCurves(data) {
     }));
   }
 
+  // Linear by itself where a policy beats every fixed arm, as regret is negative then.
+  const isLog = world => (setting.y.value === "automatic"
+    ? !visible(world).some(p => data.curves.mean[p][world].some(value => value < -1)) : setting.y.value === "log");
+
   // On a logarithmic axis what is not positive has no place.
   const placed = (value, log) => (value === null || (log && value <= 0) ? null : value);
 
@@ -77,7 +81,7 @@ function startCurves(data) {
   }
 
   function figure(view) {
-    const log = setting.y.value === "log";
+    const log = isLog(view.world);
     const range = log ? logRange(view.world) : null;
     const drawnTraces = traces(view.world, log, range ? 10 ** (range[0] - 3) : 0);
     const lines = drawnTraces.filter(trace => trace.name !== undefined);
@@ -91,7 +95,7 @@ function startCurves(data) {
         hovermode: lines.length > 10 ? "closest" : "x unified",
         xaxis: {title: {text: "round"}, type: setting.x.value, hoverformat: ",d",
           ...(setting.x.value === "log" ? {dtick: 1, exponentformat: "power"} : {rangemode: "tozero", exponentformat: "SI"})},
-        yaxis: {title: {text: "mean pseudo-regret"}, type: setting.y.value, exponentformat: log ? "power" : "SI",
+        yaxis: {title: {text: "mean pseudo-regret"}, type: log ? "log" : "linear", exponentformat: log ? "power" : "SI",
           ...(range ? {range} : {}), ...(decades > 2 ? {dtick: 1} : {})},
       },
     };
@@ -143,8 +147,6 @@ function startCurves(data) {
     byId("add-world").hidden = views.length >= data.worlds.length;
   });
 
-  const negative = data.curves.mean.flat(2).some(value => value < -1); // a policy that beats every fixed arm
-  setting.y.value = negative ? "linear" : "log";
   chips();
   const names = data.worlds.map(world => world.name);
   const played = n => data.curves.mean.some(row => row[n]);

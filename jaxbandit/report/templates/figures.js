@@ -66,10 +66,10 @@ const colours = axis => ({gridcolor: axis.gridcolor, linecolor: axis.linecolor, 
 // A regret as the tables write it.
 function number(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-  const size = Math.abs(value);
-  if (size >= 1e7) return value.toExponential(2).replace("e+", "e");
-  if (size >= 1000) return Math.round(value).toLocaleString("en-US");
-  return String(Number(value.toPrecision(3)));
+  const size = Math.abs(value), sign = value < 0 ? "−" : "";
+  if (size >= 1e7) return sign + size.toExponential(2).replace("e+", "e");
+  if (size >= 1000) return sign + Math.round(size).toLocaleString("en-US");
+  return sign + Number(size.toPrecision(3));
 }
 
 const escaped = text => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");

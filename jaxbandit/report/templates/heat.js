@@ -68,6 +68,8 @@ function startHeat(data) {
     const width = byId("heat").clientWidth, narrow = width < 600;
     const room = (width - (narrow ? 150 : 380)) / across.length;
     const said = values.map(row => row.map(value => (value === null ? "" : number(value))));
+    byId("heat-says").textContent = ratio && cells.flat().some(([p, w], n) => final(p, w) !== null && values.flat()[n] === null)
+      ? "Blank: worlds in which the best policy's regret is not positive, so that times of it say nothing." : "";
     const chars = Math.max(...said.flat().map(text => text.length));
     const lines = (axis, step, long) => wrapped(name(axis, step), axis.field ? 20 : long);
     const labels = down.map(step => lines(y, step, narrow ? 24 : 40));
@@ -83,7 +85,7 @@ function startHeat(data) {
         customdata: cells.map((row, i) => row.map(([p, w], j) => p < 0 || w < 0 ? ""
           : `${escaped(data.policies[p].label)}<br>${escaped(data.worlds[w].label)}<br>${said[i][j]}${ratio ? " × the best" : ""}`)),
         hovertemplate: "%{customdata}<extra></extra>",
-        colorbar: {title: {text: ratio ? "times the best" : "mean regret", side: "right"}, thickness: 14, outlinewidth: 0,
+        colorbar: {title: {text: ratio ? "× best" : "regret", side: "right"}, thickness: 14, outlinewidth: 0,
           ...(log ? ticks(low, high) : {separatethousands: true})},
       }],
       layout: {
@@ -122,6 +124,7 @@ function startHeat(data) {
   });
   byId("heat-y").addEventListener("change", event => { y = axes[Number(event.target.value)]; update(); });
   byId("heat-value").addEventListener("change", update);
-  byId("heat-value").value = !x.field && data.policies.length > 1 ? "ratio" : "regret";
+  const comparable = data.policies.length > 1 && data.worlds.every((_, w) => !played("world", w) || best(w) > 0);
+  byId("heat-value").value = !x.field && comparable ? "ratio" : "regret";
   update();
 }
