@@ -67,7 +67,7 @@ def regret_table(stats: xr.Dataset) -> Table:
 def failures(stats: xr.Dataset) -> Iterator[str]:
     """A sentence for every policy with games that failed, and for infinite losses."""
     for policy in stats.policy.values:
-        count = int(stats.failed.sel(policy=policy).sum())
+        count = int(stats.failed.sel(policy=policy).clip(min=0).sum())  # -1: not played yet
         if count > 0:
             yield f"{count} games of {policy} failed: their state was not finite (see `failed`)"
     if stats.attrs.get("infinite_losses"):

@@ -142,6 +142,17 @@ def test_failures_and_warnings_are_on_the_page(tmp_path):
     assert "Nothing failed, nothing is missing" in written(study(), tmp_path)
 
 
+def test_cells_that_are_not_played_do_not_hide_failures():
+    ds = kept_as_summary(study())
+    ds["failed"] = xr.full_like(ds.failed, -1)
+    ds.failed[0, 0] = 2
+    ds["regret_mean"] = ds.regret_mean.where(ds.failed >= 0)
+    ds["seeds"] = xr.where(ds.failed >= 0, 32, 0)
+    said = list(sections.troubles(findings.find(ds)))
+    assert said[0] == "2 games of uniinf[initial_scale=1] failed: their state was not finite (see `failed`)"
+    assert said[1].startswith("11 cells not played yet")
+
+
 def test_curves_are_the_summary_to_five_digits():
     ds = study()
     data = points.explorer(findings.find(ds))
