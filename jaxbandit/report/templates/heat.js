@@ -66,7 +66,7 @@ function startHeat(data) {
     const low = Math.min(...all), high = Math.max(...all);
     const log = low > 0 && high > 10 * low;
     const width = byId("heat").clientWidth, narrow = width < 600;
-    const room = (width - (narrow ? 150 : 380)) / across.length;
+    const room = (width - (narrow ? 240 : 380)) / across.length;
     const said = values.map(row => row.map(value => (value === null ? "" : number(value))));
     byId("heat-says").textContent = ratio && cells.flat().some(([p, w], n) => final(p, w) !== null && values.flat()[n] === null)
       ? "Blank: worlds in which the best policy's regret is not positive, so that times of it say nothing." : "";
@@ -76,7 +76,7 @@ function startHeat(data) {
     const heading = axis => (axis.field ? `${axis.field} of ${sides[axis.side][base[axis.side]].name}` : "");
     const longest = Math.max(...across.map(step => Math.max(...lines(x, step, 16).split("<br>").map(line => line.length))));
     const flat = 7.5 * longest < room;
-    const rows = Math.max(26, 17 * Math.max(...labels.map(label => label.split("<br>").length)));
+    const rows = Math.max(26, 6 + 18 * Math.max(...labels.map(label => label.split("<br>").length)));
     return {
       data: [{
         type: "heatmap", z: values.map(row => row.map(value => (value === null || !log ? value : Math.log10(value)))),
