@@ -1,4 +1,4 @@
-"""The command line: ``jaxbandit run``, ``plan``, ``plot``, ``certify``, ``list``, ``inspect``, ``doctor``."""
+"""The commands ``jaxbandit run``, ``plan``, ``plot``, ``report``, ``certify``, ``list``, ``inspect``, ``doctor``."""
 
 import dataclasses
 import json
@@ -9,17 +9,13 @@ import sys
 import threading
 import time
 import warnings
-from importlib import metadata
 from typing import Annotated, NoReturn
 
-import jax
-import numpy as np
 import typer
 import xarray as xr
 from rich.console import Console
-from rich.table import Table
 
-from jaxbandit import entries, forecast, run_study, tables, teams, xla
+from jaxbandit import entries, forecast, run_study, tables, teams
 from jaxbandit.assemble import opened
 from jaxbandit.campaign import Report
 from jaxbandit.interrupt import InterruptedRunError, interruptible
@@ -168,6 +164,19 @@ def plot(
         console.print(f"figure  {figure}")
 
 
+@app.command("report")
+def report_(
+    source: Annotated[pathlib.Path, typer.Argument(help="What `run` left: its directory, or a dataset (.nc).")],
+    out: Annotated[pathlib.Path | None, typer.Option(help="The page; default report.html beside the data.")] = None,
+    band: Annotated[str, typer.Option(help="normal or bootstrap.")] = "normal",
+    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Bands that cover whole curves.")] = False,
+) -> None:
+    """Writes one HTML page that works offline: who won and how sure, curves, heat maps, tests, provenance."""
+    from jaxbandit import report
+
+    console.print(f"report  {report.write(source, out, method=band, simultaneous=simultaneous)}", soft_wrap=True)
+
+
 @app.command()
 def certify(
     quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in a minute.")] = False,
@@ -235,21 +244,7 @@ def inspect(
 @app.command()
 def doctor() -> None:
     """Shows devices, XLA options, dtype, compile cache and versions."""
-    table = Table(show_header=False, box=None)
-    devices = jax.devices()
-    rows = {
-        "jaxbandit": __version__,
-        "python, numpy": f"{sys.version.split()[0]}, {np.__version__}",
-        "jax, jaxlib": f"{jax.__version__}, {metadata.version('jaxlib')}",
-        "devices": f"{len(devices)} x {devices[0].device_kind} ({jax.default_backend()}), {xla.usable_cores()} cores",
-        "XLA_FLAGS": xla.flags() or "(none)",
-        "set up by jaxbandit": xla.status(),
-        "dtype": 'float32; simulate(..., dtype="float64") plays the same code in float64',
-        "compile cache": xla.setting("jax_compilation_cache_dir") or "off",
-    }
-    for name, value in rows.items():
-        table.add_row(f"[bold]{name}[/bold]", str(value))
-    console.print(table)
+    console.print(tables.machine_table())
 
 
 def _read(path: pathlib.Path, quick: bool, precision: float | None) -> Study:

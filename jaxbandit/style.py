@@ -11,6 +11,7 @@ import numpy as np
 
 # Okabe-Ito, distinct for colour-blind readers and in grey, without its yellow, which is faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+ON_DARK = {"#000000": "#F2F2F2"}  # what stands in for a colour that is lost on a dark page
 LINES = ("-", "--", "-.", ":")  # one for each round through the colours
 HEAT = "cividis"  # even in grey, the same to every kind of colour vision
 

@@ -3,20 +3,24 @@
 import dataclasses
 import math
 import pathlib
+import sys
 from collections.abc import Iterator
+from importlib import metadata
 from typing import Any
 
+import jax
 import numpy as np
 import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
-from jaxbandit import entries
+from jaxbandit import entries, xla
 from jaxbandit.forecast import Forecast
 from jaxbandit.grid import text
 from jaxbandit.inspection import Inspection
 from jaxbandit.results import summary
 from jaxbandit.types import public_fields
+from jaxbandit.version import __version__
 
 SUMMARY_BYTES = 256 << 20  # of regrets that are summarised at once
 
@@ -63,7 +67,7 @@ def regret_table(stats: xr.Dataset) -> Table:
 def failures(stats: xr.Dataset) -> Iterator[str]:
     """A sentence for every policy with games that failed, and for infinite losses."""
     for policy in stats.policy.values:
-        count = int(stats.failed.sel(policy=policy).sum())
+        count = int(stats.failed.sel(policy=policy).clip(min=0).sum())  # -1: not played yet
         if count > 0:
             yield f"{count} games of {policy} failed: their state was not finite (see `failed`)"
     if stats.attrs.get("infinite_losses"):
@@ -119,6 +123,25 @@ def size(count: float) -> str:
             return f"{count:.3g} {name}"
         count /= 1000
     return f"{count:.3g} TB"
+
+
+def machine_table() -> Table:
+    """Devices, XLA options, dtype, compile cache and versions."""
+    table = Table(show_header=False, box=None)
+    devices = jax.devices()
+    rows = {
+        "jaxbandit": __version__,
+        "python, numpy": f"{sys.version.split()[0]}, {np.__version__}",
+        "jax, jaxlib": f"{jax.__version__}, {metadata.version('jaxlib')}",
+        "devices": f"{len(devices)} x {devices[0].device_kind} ({jax.default_backend()}), {xla.usable_cores()} cores",
+        "XLA_FLAGS": xla.flags() or "(none)",
+        "set up by jaxbandit": xla.status(),
+        "dtype": 'float32; simulate(..., dtype="float64") plays the same code in float64',
+        "compile cache": xla.setting("jax_compilation_cache_dir") or "off",
+    }
+    for name, value in rows.items():
+        table.add_row(f"[bold]{name}[/bold]", str(value))
+    return table
 
 
 def _heading(at: xr.Dataset) -> str:

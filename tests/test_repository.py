@@ -37,6 +37,7 @@ LAYERS = [
     ["campaign"],
     ["run_study", "forecast", "interrupt"],
     ["tables", "teams"],
+    ["report"],
     ["cli", "__init__"],
     ["__main__"],
 ]

@@ -1,0 +1,132 @@
+"""What a report speaks of: the dataset in one form, its summary, its verdicts, what went wrong."""
+
+import dataclasses
+import itertools
+import os
+import pathlib
+import re
+import warnings
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit import statistics, style, tables
+from jaxbandit.assemble import load, opened
+from jaxbandit.report.verdicts import Verdict, verdicts
+from jaxbandit.store import Store
+
+RESAMPLES = 500  # of the bands
+_INNER = ("seed", "round", "arm", "quantile", "policy", "environment", "traced_seed", "t")
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """What the panels are made of.
+
+    Attributes:
+      ds: Dimensions ``policy`` and ``environment``; read when it is looked at.
+      stats: Its ``summary`` with the bands that are drawn, and the number of ``seeds`` of each cell.
+      verdicts: Who won, world by world.
+      notes: Warnings of opening it.
+      source: The directory or file it is from, as it was given; empty for a dataset.
+    """
+
+    ds: xr.Dataset
+    stats: xr.Dataset
+    verdicts: list[Verdict]
+    notes: list[str]
+    source: str
+
+
+def find(source: xr.Dataset | str | os.PathLike, *, method: str = "normal", simultaneous: bool = False) -> Findings:
+    """Opens a directory, a file or a dataset and looks at it.
+
+    Args:
+      source: What ``run`` left or ``simulate`` returned.
+      method: Of the bands: ``"normal"`` or ``"bootstrap"``.
+      simultaneous: Whether a band covers its whole curve at once.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ds = source if isinstance(source, xr.Dataset) else _open(pathlib.Path(source))
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    ds = two_sided(ds)
+    if not ds.sizes["policy"] * ds.sizes["environment"] * ds.sizes["round"]:
+        raise ValueError(f"nothing to report: the dataset is empty ({dict(ds.sizes)}); play a study first")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice")  # cells that are not played yet
+        stats = tables.final_summary(ds)
+    if not np.isfinite(stats.regret_mean.isel(round=-1)).any():
+        raise ValueError("nothing to report: no cell of the study is finished; run it first, then report on it")
+    if method != "normal" or simultaneous:
+        stats = _with_bands(ds, stats, method, simultaneous)
+    notes = [str(warning.message) for warning in caught]
+    named = "" if isinstance(source, xr.Dataset) else os.fspath(source)
+    return Findings(ds, stats, verdicts(ds, stats), notes, named)
+
+
+def two_sided(ds: xr.Dataset) -> xr.Dataset:
+    """The dataset with dimensions ``policy`` and ``environment``, a label and the swept values for every point."""
+    if not {"regret", "regret_mean"} & set(ds):
+        raise ValueError("this dataset has neither `regret` nor `regret_mean`; pass what simulate() or load() returned")
+    if not {"policy", "environment"} <= set(ds.dims):
+        variable = ds["regret" if "regret" in ds else "regret_mean"]
+        axes = [str(dim) for dim in variable.dims if dim not in _INNER]
+        of_world = [axis for axis in axes if _is_of_world(axis, ds)]
+        for side, names in (("policy", [a for a in axes if a not in of_world]), ("environment", of_world)):
+            ds = _stacked(ds, side, names)
+        rest = [dim for dim in ds.dims if dim not in ("policy", "environment")]
+        ds = ds.transpose("policy", "environment", *rest)
+    if "seeds" not in ds:
+        if "regret" in ds:
+            ds = ds.assign(seeds=ds.regret.isel(round=-1).notnull().sum("seed"))
+        else:
+            ds = ds.assign(seeds=xr.zeros_like(ds.failed, int) + int(ds.attrs.get("num_seeds", 0)))
+    return ds
+
+
+def _open(source: pathlib.Path) -> xr.Dataset:
+    return load(source) if source.is_dir() and Store(source).manifest() is not None else opened(source)
+
+
+def _is_of_world(axis: str, ds: xr.Dataset) -> bool:
+    """Whether a swept axis is a field of the world: its name stands in the world's repr, and not in the policy's."""
+    if axis.startswith(("policy_", "environment_")):
+        return axis.startswith("environment_")
+    said = {side: str(ds.attrs.get(side, "")) for side in ("policy", "environment")}
+    told = {side: re.search(rf"\b{re.escape(axis)}=", text) is not None for side, text in said.items()}
+    return told["environment"] and not told["policy"]
+
+
+def _stacked(ds: xr.Dataset, side: str, axes: list[str]) -> xr.Dataset:
+    """Several swept axes of a side as one, with labels as a study has them."""
+    if side in ds.dims:
+        return ds
+    name = str(ds.attrs.get(side, side)).split("(")[0]
+    if not axes:
+        return ds.expand_dims({side: [name]})
+    points = list(itertools.product(*(ds[axis].values for axis in axes)))
+    fields = [axis.removeprefix(f"{side}_") for axis in axes]
+    labels = [
+        f"{name}[{','.join(f'{f}={style.tick(v)}' for f, v in zip(fields, point, strict=True))}]" for point in points
+    ]
+    riders = {axis: (side, np.asarray(column)) for axis, column in zip(axes, zip(*points, strict=True), strict=True)}
+    return ds.stack({side: axes}).drop_vars([side, *axes]).assign_coords({side: labels, **riders})
+
+
+def _with_bands(ds: xr.Dataset, stats: xr.Dataset, method: str, simultaneous: bool) -> xr.Dataset:
+    """Other bands than the normal ones, cell by cell over the seeds it has."""
+    if "regret" not in ds:
+        raise ValueError(f'a summary has normal bands only, not {method!r}; run with keep = "seeds"')
+    low, high = stats.regret_low.copy(deep=True), stats.regret_high.copy(deep=True)
+    said = stats.attrs["band"]
+    for p, e in np.ndindex(ds.sizes["policy"], ds.sizes["environment"]):
+        cell = ds.regret.isel(policy=p, environment=e).dropna("seed").load()
+        if cell.sizes["seed"] < 2:
+            continue
+        found = statistics.band(cell, method=method, simultaneous=simultaneous, num_resamples=RESAMPLES)
+        low[{"policy": p, "environment": e}] = found.low.values
+        high[{"policy": p, "environment": e}] = found.high.values
+        said = found.attrs["band"]
+    return stats.assign(regret_low=low, regret_high=high).assign_attrs(band=said)

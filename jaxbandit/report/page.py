@@ -1,0 +1,113 @@
+"""The page: panels, styles, scripts and plotly.js in one file that asks nothing of the network."""
+
+import os
+import pathlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+
+from jaxbandit.report import sections, words
+from jaxbandit.report.findings import find
+from jaxbandit.report.panel import Panel
+from jaxbandit.version import __version__
+
+TEMPLATES = pathlib.Path(__file__).parent / "templates"
+
+
+def write(
+    source: xr.Dataset | str | os.PathLike,
+    path: str | os.PathLike | None = None,
+    *,
+    method: str = "normal",
+    simultaneous: bool = False,
+    panels: Sequence[Panel] = (),
+) -> pathlib.Path:
+    """Writes the report on a study: one HTML page that works offline.
+
+    Args:
+      source: The directory that ``jaxbandit run`` left, its ``dataset.nc``, or what ``simulate`` returned.
+      path: Where to write; default ``report.html`` beside the data.
+      method: Of the bands: ``"normal"`` or ``"bootstrap"`` over seeds.
+      simultaneous: Whether a band covers its whole curve at once.
+      panels: Further parts of the page, shown before the ranking.
+
+    Returns:
+      The path.
+
+    Example:
+      >>> import tempfile, jaxbandit as jb
+      >>> from jaxbandit import report
+      >>> world = jb.Bernoulli(means=[0.2, 0.8])
+      >>> ds = jb.simulate([jb.Uniform(), jb.UCB1()], world, horizon=100, num_seeds=16)
+      >>> with tempfile.TemporaryDirectory() as directory:
+      ...     page = report.write(ds, f"{directory}/report.html").read_text(encoding="utf-8")
+      >>> "<strong>ucb1</strong> has the least mean regret in 1 of 1 world" in " ".join(page.split())
+      True
+    """
+    environment, plotly_js, as_json = _libraries()
+    if path is None:
+        if isinstance(source, xr.Dataset):
+            raise ValueError("path is missing: a dataset has no directory to write the report to; give path=")
+        given = pathlib.Path(source)
+        path = (given if given.is_dir() else given.parent) / "report.html"
+    path = pathlib.Path(path)
+    findings = find(source, method=method, simultaneous=simultaneous)
+
+    def render(name: str, **shown: Any) -> str:
+        return environment.get_template(name).render(**shown)
+
+    made = list(sections.panels(findings, render, list(panels)))
+    content = render(
+        "page.html",
+        title=str(findings.ds.attrs.get("title", "")) or "Regret study",
+        panels=made,
+        drawings={panel.anchor: as_json(panel.drawing()) for panel in made if panel.figure is not None},
+        plotly=plotly_js,
+        version=__version__,
+        now=time.strftime("%Y-%m-%d %H:%M"),
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"cannot write {path}: {error.strerror or error}; give another path with --out") from None
+    return path
+
+
+def _libraries() -> tuple[Any, str, Any]:
+    """Jinja's environment, the text of plotly.js, and plotly's encoder of figures."""
+    try:
+        import jinja2
+        import markupsafe
+        import plotly.io
+        import plotly.offline
+    except ImportError as error:
+        raise ValueError(
+            f"a report needs {error.name}, which is not installed: pip install 'jaxbandit[report]'"
+        ) from None
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": words.number,
+        "probability": words.probability,
+        "listed": words.listed,
+        "breakable": lambda label: markupsafe.Markup(words.breakable(str(label))),
+    }
+    environment.globals |= {"times": words.times, "count": words.count, "file": _file}
+
+    def as_json(drawing: Any) -> str:
+        return str(plotly.io.json.to_json_plotly(drawing)).replace("<", "\\u003c")
+
+    return environment, plotly.offline.get_plotlyjs(), as_json
+
+
+def _file(name: str) -> str:
+    """A style or script of the page."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")

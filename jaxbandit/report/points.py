@@ -1,0 +1,118 @@
+"""The curves of a study as the page's scripts read them: compact, with the swept values of every point."""
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit import style
+from jaxbandit.report.findings import Findings
+
+DIGITS = 5  # significant ones of a number on the page
+AT_FIRST = 8  # curves that are drawn before a reader asks for more
+DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}  # of style.LINES, as plotly calls them
+
+
+def points(ds: xr.Dataset, side: str) -> list[dict[str, Any]]:
+    """Label, class and swept values of every policy or world.
+
+    What a world declares about its tail rides along in the dataset, but is no choice of the study: only fields that
+    labels name are.
+    """
+    riders = [str(name) for name, coord in ds.coords.items() if coord.dims == (side,) and name != side]
+    found = []
+    for n, label in enumerate(map(str, ds[side].values)):
+        name, _, inside = label.partition("[")
+        fields = {rider: rider.removeprefix(f"{side}_") for rider in riders}
+        values = {
+            field: _value(ds[rider].values[n])
+            for rider, field in fields.items()
+            if re.search(rf"(?<!\w){re.escape(field)}=", inside)
+        }
+        there = {field: value for field, value in values.items() if value not in (None, "")}
+        found.append({"label": label, "name": name, "values": there})
+    for point in found:  # a field that never varies within a class is no choice
+        alike = [other["values"] for other in found if other["name"] == point["name"]]
+        point["swept"] = [f for f in point["values"] if len({str(values.get(f)) for values in alike}) > 1]
+    seen: list[tuple] = []
+    for point in found:
+        point["values"] = {field: point["values"][field] for field in point.pop("swept")}
+        if (point["name"], point["values"]) in seen:  # told apart by nothing but its label
+            point |= {"name": point["label"], "values": {}}
+        seen.append((point["name"], point["values"]))
+    return found
+
+
+def explorer(findings: Findings) -> dict[str, Any]:
+    """Everything the interactive panels draw."""
+    ds, stats = findings.ds, findings.stats.transpose("policy", "environment", "quantile", "round", ...)
+    curves = {
+        "mean": stats.regret_mean,
+        "low": stats.regret_low,
+        "high": stats.regret_high,
+        "rare_low": stats.regret_quantile.isel(quantile=0),
+        "rare_high": stats.regret_quantile.isel(quantile=-1),
+    }
+    levels = [f"{100 * float(q):g}" for q in stats["quantile"].values[[0, -1]]]
+    return {
+        "rounds": [int(n) for n in ds["round"].values],
+        "policies": [point | _look(n) for n, point in enumerate(points(ds, "policy"))],
+        "worlds": points(ds, "environment"),
+        "curves": {name: [[_compact(c) for c in row] for row in values.values] for name, values in curves.items()},
+        "shown": _shown(findings),
+        "band": f"of the mean: {stats.attrs['band']}",
+        "rare": f"{levels[0]} to {levels[1]} % of the games",
+        "heat": style.HEAT.capitalize(),
+    }
+
+
+def has_heat(data: dict[str, Any]) -> bool:
+    """Whether there are two axes to spread final regret over."""
+    sides = (data["policies"], data["worlds"])
+    return sum(max(len(side) > 1, *(len(point["values"]) for point in side)) for side in sides) > 1
+
+
+def _shown(findings: Findings) -> list[int]:
+    """What is drawn at first: all if they are few, else the best of each class, then the next, by mean rank."""
+    labels = [str(label) for label in findings.ds.policy.values]
+    if len(labels) <= AT_FIRST:
+        return list(range(len(labels)))
+    ranks: dict[str, list[int]] = {}
+    for verdict in findings.verdicts:
+        for row in verdict.rows:
+            ranks.setdefault(row.policy, []).append(row.rank)
+    best: dict[str, str] = {}
+    order = sorted(ranks, key=lambda label: float(np.mean(ranks[label])))
+    for label in order:
+        best.setdefault(label.partition("[")[0], label)
+    chosen = list(dict.fromkeys([*best.values(), *order]))[:AT_FIRST]
+    return sorted(labels.index(label) for label in chosen)
+
+
+def _look(n: int) -> dict[str, Any]:
+    look = style.look(n)
+    dark = style.ON_DARK.get(look["color"], look["color"])
+    return {"light": look["color"], "dark": dark, "dash": DASHES[look["linestyle"]]}
+
+
+def _compact(values: np.ndarray) -> list[float | int | None] | None:
+    """A curve with few digits; None for what is not there."""
+    numbers = [_short(float(value)) for value in values]
+    return None if all(number is None for number in numbers) else numbers
+
+
+def _short(value: float) -> float | int | None:
+    if not math.isfinite(value):
+        return None
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short == int(short) and abs(short) < 1e15 else short
+
+
+def _value(value: Any) -> float | str | None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | str):
+        return str(value)
+    return _short(float(value))

@@ -1,0 +1,156 @@
+"""The panels of every report, in their order: what was run, what won, how sure; then the figures behind it."""
+
+import collections
+import json
+import pathlib
+import shlex
+import urllib.parse
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from jaxbandit import tables
+from jaxbandit.report import words
+from jaxbandit.report.findings import Findings
+from jaxbandit.report.panel import Panel
+from jaxbandit.report.points import explorer, has_heat
+from jaxbandit.report.verdicts import Verdict
+
+Render = Callable[..., str]  # (name of a template, **what it shows) -> HTML
+MATRIX = 12  # policies up to which every pair has its cell in a table
+
+# What a reader of a run's attributes wants to know, in this order; `study` and `warnings` have their own places.
+PROVENANCE = {
+    "jaxbandit": "jaxbandit",
+    "jax": "jax",
+    "jaxlib": "jaxlib",
+    "numpy": "numpy",
+    "python": "python",
+    "device": "device",
+    "platforms": "platform",
+    "dtype": "dtype",
+    "seed": "seed of the study",
+    "num_seeds": "seeds",
+    "horizon": "rounds",
+    "prng": "random bits",
+    "compile_seconds": "seconds of compiling",
+    "run_seconds": "seconds of play",
+    "written": "written",
+    "policy": "policies",
+    "environment": "worlds",
+}
+
+
+def panels(findings: Findings, render: Render, extra: list[Panel]) -> Iterator[Panel]:
+    """Every panel of the page; ``extra`` ones stand between the figures and the ranking."""
+    data = explorer(findings)
+    yield Panel("Summary", summary(findings, render))
+    yield Panel("Regret over time", render("curves.html", data=_json(data)))
+    if has_heat(data):
+        yield Panel("Final regret at a glance", render("heat.html", rounds=data["rounds"][-1]))
+    yield from extra
+    yield Panel("Ranking", ranking(findings.verdicts, render))
+    yield Panel("Failures and warnings", render("warnings.html", troubles=list(troubles(findings))))
+    yield Panel("Provenance", provenance(findings, render))
+
+
+def summary(findings: Findings, render: Render) -> str:
+    """What was run, what won, how sure."""
+    stats = findings.stats
+    played = int(stats.seeds.sum())
+    rounds = int(stats["round"][-1])
+    facts = {
+        "policies": f"{stats.sizes['policy']:,}",
+        "worlds": f"{stats.sizes['environment']:,}",
+        "seeds a cell": _range(stats.seeds.values[stats.seeds.values > 0]),
+        "rounds": f"{rounds:,}",
+        "games": f"{played:,}",
+        "rounds in all": words.number(float(played) * rounds),
+    }
+    counts = collections.Counter(verdict.best.policy for verdict in findings.verdicts)
+    sure = collections.Counter(verdict.best.policy for verdict in findings.verdicts if verdict.is_sure)
+    winners = [(policy, n, sure[policy]) for policy, n in counts.most_common()]
+    return render(
+        "summary.html",
+        facts=facts,
+        winners=winners[:5],
+        others=len(winners) - 5,
+        verdicts=findings.verdicts,
+        tested=any(verdict.pairs is not None for verdict in findings.verdicts),
+        several=stats.sizes["policy"] > 1,
+        partly=len(findings.verdicts) < stats.sizes["environment"],
+        negative=any(row.mean < 0 for verdict in findings.verdicts for row in verdict.rows),
+        troubles=len(list(troubles(findings))),
+        level=f"{findings.verdicts[0].level:.0%}",
+    )
+
+
+def ranking(verdicts: list[Verdict], render: Render) -> str:
+    """Every policy in every world, with tests."""
+    tests = list(dict.fromkeys(verdict.test for verdict in verdicts))
+    return render(
+        "ranking.html",
+        verdicts=verdicts,
+        tests=tests,
+        matrix=MATRIX,
+        level=f"{verdicts[0].level:.0%}",
+        tested=any(verdict.pairs is not None for verdict in verdicts),
+    )
+
+
+def troubles(findings: Findings) -> Iterator[str]:
+    """Whatever a reader must know before relying on the numbers."""
+    stats = findings.stats
+    yield from tables.failures(stats)
+    asked = int(findings.ds.attrs.get("num_seeds", 0))
+    empty = [
+        f"{stats.policy.values[p]} in {stats.environment.values[e]}" for p, e in np.argwhere(stats.seeds.values == 0)
+    ]
+    if empty:
+        yield f"{words.count(len(empty), 'cell')} not played yet: {words.listed(empty)}; run the study again to go on"
+    short = int(((stats.seeds > 0) & (stats.seeds < asked)).sum())
+    if short:
+        yield f"{words.count(short, 'cell')} with fewer than {asked:,} seeds: comparisons use the seeds that all have"
+    said = [line for line in str(findings.ds.attrs.get("warnings", "")).splitlines() if line]
+    yield from (f"{line}: its guarantee does not cover this world" for line in said)
+    platforms = str(findings.ds.attrs.get("platforms", "")).split("; ")
+    if len(platforms) > 1 and not any("platforms stand side by side" in note for note in findings.notes):
+        yield f"cells of {len(platforms)} platforms stand side by side: the law of their numbers is the same"
+    yield from findings.notes
+
+
+def provenance(findings: Findings, render: Render) -> str:
+    """Where the numbers are from, and how to make them again."""
+    attrs = findings.ds.attrs
+    rows = {text: _plain(attrs[name]) for name, text in PROVENANCE.items() if attrs.get(name) not in (None, "")}
+    study = str(attrs.get("study", ""))
+    directory = shlex.quote(f"results/{pathlib.Path(findings.source).resolve().name if findings.source else 'study'}")
+    version = attrs.get("jaxbandit", "")
+    return render(
+        "provenance.html",
+        rows=rows,
+        study=study,
+        link="data:application/toml;charset=utf-8," + urllib.parse.quote(study),
+        commands=[
+            f"pip install 'jaxbandit[report]{f'=={version}' if version else ''}'",
+            f"jaxbandit run study.toml --out {directory}",
+            f"jaxbandit report {directory}",
+        ],
+    )
+
+
+def _range(counts: np.ndarray) -> str:
+    low, high = int(counts.min()), int(counts.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, int | np.integer):
+        return f"{int(value):,}"
+    return f"{value:,.4g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _json(data: Any) -> str:
+    """JSON that may stand in a script element: nothing in it ends the element."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

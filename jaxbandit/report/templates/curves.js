@@ -1,0 +1,158 @@
+// Regret over rounds: a view for each world that was asked for, one set of policies for all of them.
+
+function startCurves(data) {
+  const shown = new Set(data.shown);
+  const filters = {}; // swept field of the policies -> the one value that is let through
+  const views = [];
+  const setting = {x: byId("x-scale"), y: byId("y-scale"), band: byId("band")};
+  for (const [value, text] of [["band", data.band], ["rare", data.rare], ["none", "none"]]) {
+    setting.band.append(new Option(text, value));
+  }
+
+  const passes = point => Object.entries(filters).every(
+    ([field, value]) => value === "all" || !(field in point.values) || point.values[field] === value);
+  const visible = world => data.policies.map((_, p) => p).filter(
+    p => shown.has(p) && passes(data.policies[p]) && data.curves.mean[p][world]);
+  const colour = point => (isDark() ? point.dark : point.light);
+  const refresh = () => { chips(); views.forEach(view => view.update()); };
+
+  function chips() {
+    byId("policies").replaceChildren(...data.policies.map((point, p) => {
+      const chip = document.createElement("button");
+      chip.type = "button";
+      chip.className = "chip";
+      chip.dataset.policy = p;
+      chip.hidden = !passes(point) || data.curves.mean[p].every(curve => !curve);
+      chip.setAttribute("aria-pressed", shown.has(p));
+      const dashes = {solid: "", dash: "7 4", dashdot: "7 3 2 3", dot: "2 3"}[point.dash];
+      chip.innerHTML = `<svg width="28" height="8" aria-hidden="true"><line x1="1" y1="4" x2="27" y2="4" stroke="${colour(point)}"
+        stroke-width="3" stroke-dasharray="${dashes}"/></svg>${escaped(point.label)}`;
+      chip.addEventListener("click", () => {
+        if (!shown.delete(p)) shown.add(p);
+        refresh();
+        byId("policies").children[p].focus();
+      });
+      return chip;
+    }));
+  }
+
+  // Linear by itself where a policy beats every fixed arm, as regret is negative then.
+  const isLog = world => (setting.y.value === "automatic"
+    ? !visible(world).some(p => data.curves.mean[p][world].some(value => value < -1)) : setting.y.value === "log");
+
+  // On a logarithmic axis what is not positive has no place.
+  const placed = (value, log) => (value === null || (log && value <= 0) ? null : value);
+
+  function traces(world, log, floor) {
+    const rounds = data.rounds, {mean, low, high, rare_low, rare_high} = data.curves;
+    const [below, above] = {band: [low, high], rare: [rare_low, rare_high], none: [null, null]}[setting.band.value];
+    const bands = [], lines = [];
+    for (const p of visible(world)) {
+      const point = data.policies[p], curve = mean[p][world];
+      const from = below?.[p][world], to = above?.[p][world];
+      if (from && to) {
+        const at = rounds.map((_, n) => n).filter(n => from[n] !== null && to[n] !== null && !(log && to[n] <= 0));
+        const down = at.map(n => (log ? Math.max(from[n], floor) : from[n]));
+        bands.push({
+          x: [...at.map(n => rounds[n]), ...at.map(n => rounds[n]).reverse()],
+          y: [...at.map(n => (log ? Math.max(to[n], floor) : to[n])), ...down.reverse()],
+          type: "scatter", mode: "lines", line: {width: 0}, fill: "toself", fillcolor: colour(point), opacity: 0.18,
+          hoverinfo: "skip", showlegend: false,
+        });
+      }
+      const limits = rounds.map((_, n) => (from && to && from[n] !== null ? ` (${number(from[n])} to ${number(to[n])})` : ""));
+      lines.push({
+        x: rounds, y: curve.map(value => placed(value, log)), name: escaped(point.label), type: "scatter",
+        mode: rounds.length > 1 ? "lines" : "markers", line: {color: colour(point), dash: point.dash, width: 2},
+        marker: {color: colour(point)}, showlegend: false, customdata: curve.map((value, n) => number(value) + limits[n]),
+        hovertemplate: "%{customdata}",
+      });
+    }
+    return [...bands, ...lines];
+  }
+
+  // From the smallest positive mean to the largest limit; a curve that starts next to 0 does not flatten the others.
+  function logRange(world) {
+    const means = visible(world).flatMap(p => data.curves.mean[p][world]).filter(value => value > 0);
+    if (!means.length) return null;
+    const top = Math.max(...means);
+    const bottom = Math.max(Math.min(...means), top * 1e-5);
+    return [Math.log10(bottom) - 0.15, Math.log10(top) + 0.15];
+  }
+
+  function figure(view) {
+    const log = isLog(view.world);
+    const range = log ? logRange(view.world) : null;
+    const drawnTraces = traces(view.world, log, range ? 10 ** (range[0] - 3) : 0);
+    const lines = drawnTraces.filter(trace => trace.name !== undefined);
+    const hidden = lines.filter(trace => trace.y.some((y, n) => y === null && trace.customdata[n] !== "–")).length;
+    view.says.textContent = !lines.length ? "No policy is chosen, or none has been played here."
+      : hidden ? `${hidden} of ${lines.length} curves reach 0 or less, where a logarithmic axis ends: choose a linear one.` : "";
+    const decades = range ? range[1] - range[0] : 0;
+    return {
+      data: drawnTraces,
+      layout: {
+        hovermode: lines.length > 10 ? "closest" : "x unified",
+        xaxis: {title: {text: "round"}, type: setting.x.value, hoverformat: ",d",
+          ...(setting.x.value === "log" ? {dtick: 1, exponentformat: "power"} : {rangemode: "tozero", exponentformat: "SI"})},
+        yaxis: {title: {text: "mean pseudo-regret"}, type: log ? "log" : "linear", exponentformat: log ? "power" : "SI",
+          ...(range ? {range} : {}), ...(decades > 2 ? {dtick: 1} : {})},
+      },
+    };
+  }
+
+  function addView(world) {
+    const element = document.createElement("div");
+    element.className = "view";
+    element.innerHTML = '<h3></h3><div class="controls"></div><p class="says"></p><div class="plot"></div>';
+    const [title, controls, says, plot] = element.children;
+    const view = {world, says, update() {
+      title.innerHTML = escaped(data.worlds[view.world].label).replace(/[\[(,]/g, "$&<wbr>");
+      const holder = controls.firstChild;
+      pick(holder, "world", data.worlds, view.world, chosen => { view.world = chosen; view.update(); });
+      show(plot, () => figure(view));
+    }};
+    controls.append(document.createElement("span"));
+    if (views.length) {
+      const close = document.createElement("button");
+      close.type = "button";
+      close.className = "close";
+      close.textContent = "×";
+      close.setAttribute("aria-label", "take this world away");
+      close.addEventListener("click", () => {
+        views.splice(views.indexOf(view), 1);
+        forget(plot);
+        element.remove();
+        byId("add-world").hidden = false;
+      });
+      element.append(close);
+    }
+    views.push(view);
+    byId("curves").append(element);
+    view.update();
+  }
+
+  const fields = [...new Set(data.policies.flatMap(point => Object.keys(point.values)))];
+  for (const field of fields) {
+    filters[field] = "all";
+    const values = sorted(data.policies.map(point => point.values[field]).filter(value => value !== undefined));
+    byId("filters").append(choice(field, ["all", ...values], "all", value => { filters[field] = value; refresh(); }));
+  }
+  Object.values(setting).forEach(select => select.addEventListener("change", refresh));
+  byId("all-policies").addEventListener("click", () => { data.policies.forEach((_, p) => shown.add(p)); refresh(); });
+  byId("no-policies").addEventListener("click", () => { shown.clear(); refresh(); });
+  byId("add-world").addEventListener("click", () => {
+    const taken = new Set(views.map(view => view.world));
+    addView(data.worlds.findIndex((_, n) => !taken.has(n)));
+    byId("add-world").hidden = views.length >= data.worlds.length;
+  });
+
+  chips();
+  const names = data.worlds.map(world => world.name);
+  const played = n => data.curves.mean.some(row => row[n]);
+  const firsts = names.map((_, n) => n).filter(n => played(n) && names.indexOf(names[n]) === names.slice(0, n).length);
+  const first = firsts.length > 1 ? firsts : names.map((_, n) => n).filter(played);
+  first.slice(0, 2).forEach(addView);
+  byId("add-world").hidden = views.length >= data.worlds.length;
+  return refresh;
+}

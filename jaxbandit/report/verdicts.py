@@ -1,0 +1,161 @@
+"""Who won in each world, and how sure that is."""
+
+import dataclasses
+import math
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit.ranking import holm, ranking
+from jaxbandit.statistics import normal_interval
+
+UNPAIRED = (
+    "not paired: the seeds were not kept. Means are compared by normal tests that hold however two policies are "
+    'correlated, Holm over all pairs, {level:.0%}; keep = "seeds" gives sharper, paired tests'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A policy in a world.
+
+    Attributes:
+      policy: Its label.
+      mean: Final mean regret, over the seeds that are compared.
+      low: Lower limit of the mean's normal band.
+      high: Upper limit.
+      rank: 1 is least.
+      beaten_by: How many policies are significantly better; 0 if that was not tested.
+      p_best: Corrected p-value of the comparison with the best; NaN for the best itself and where nothing was tested.
+    """
+
+    policy: str
+    mean: float
+    low: float
+    high: float
+    rank: int
+    beaten_by: int
+    p_best: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """The order of the policies in a world.
+
+    Attributes:
+      world: Its label.
+      rows: The policies, the best first.
+      missing: Policies of which no game is there.
+      pairs: Corrected p-values in the order of ``rows``; None if nothing was tested.
+      test: How they were tested, or why not.
+      level: Confidence.
+    """
+
+    world: str
+    rows: list[Row]
+    missing: list[str]
+    pairs: np.ndarray | None
+    test: str
+    level: float
+
+    @property
+    def best(self) -> Row:
+        """The policy of least mean regret."""
+        return self.rows[0]
+
+    @property
+    def ties(self) -> list[Row]:
+        """The others that are not significantly worse than the best; none if nothing was tested."""
+        return [row for row in self.rows[1:] if row.p_best >= 1 - self.level]
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the best is significantly better than every other."""
+        return self.pairs is not None and not self.ties
+
+    @property
+    def p_worst(self) -> float:
+        """The largest corrected p-value of the best against another: what the win hangs on."""
+        return max((row.p_best for row in self.rows[1:]), default=math.nan)
+
+
+def verdicts(ds: xr.Dataset, stats: xr.Dataset, level: float = 0.95) -> list[Verdict]:
+    """One verdict for each world of which a game is there.
+
+    Args:
+      ds: With dimensions ``policy`` and ``environment``; of the seeds if they were kept, read world by world.
+      stats: Its ``summary``.
+      level: Confidence, over all pairs of a world.
+    """
+    found = []
+    for e in range(ds.sizes["environment"]):
+        there = np.flatnonzero(np.isfinite(stats.regret_mean.isel(environment=e, round=-1).values))
+        if not there.size:
+            continue
+        if "regret" in ds:
+            final = ds.regret.isel(environment=e, round=-1).transpose("policy", "seed").values
+            made = _paired(final[there], ds.policy.values[there], level)
+        else:
+            made = _unpaired(stats.isel(environment=e, round=-1, policy=there), level)
+        missing = [str(policy) for policy in np.delete(ds.policy.values, there)]
+        found.append(_ordered(str(ds.environment.values[e]), [str(p) for p in ds.policy.values[there]], missing, *made))
+    return found
+
+
+def _paired(final: np.ndarray, policies: np.ndarray, level: float) -> tuple:
+    """Over the seeds that all have played; final [policies, seeds]."""
+    played = final[:, np.isfinite(final).all(axis=0)]
+    count = played.shape[1]
+    if count < 2:
+        means = np.asarray([row[np.isfinite(row)].mean() for row in final])
+        nan = np.full_like(means, np.nan)
+        return (
+            means,
+            nan,
+            nan,
+            None,
+            f"none, a test needs at least 2 seeds that all have played, got {count}",
+            level,
+        )
+    mean, _, low, high = normal_interval(played, level)
+    if len(policies) < 2:
+        return mean, low, high, None, "none, there is one policy", level
+    regret = xr.DataArray(played, dims=("policy", "seed"), coords={"policy": policies}, name="regret")
+    tested = ranking(regret.to_dataset(), level=level)
+    return mean, low, high, tested.p_holm.values, tested.attrs["test"], level
+
+
+def _unpaired(stats: xr.Dataset, level: float) -> tuple:
+    """From means and standard errors alone: that of a difference is at most their sum, whatever the correlation."""
+    mean, stderr = stats.regret_mean.values, stats.regret_stderr.values
+    limits = mean, stats.regret_low.values, stats.regret_high.values
+    if len(mean) < 2:
+        return *limits, None, "none, there is one policy", level
+    if not np.isfinite(stderr).all():
+        return *limits, None, "none, a standard error needs at least 2 seeds", level
+    first, second = np.triu_indices(len(mean), 1)
+    gaps, errors = np.abs(mean[first] - mean[second]), stderr[first] + stderr[second]
+    sizes = np.divide(gaps, errors, out=np.where(gaps > 0, np.inf, 0.0), where=errors > 0)
+    pairs = np.ones((len(mean), len(mean)))
+    pairs[first, second] = pairs[second, first] = holm(np.asarray([math.erfc(size / math.sqrt(2)) for size in sizes]))
+    return *limits, pairs, UNPAIRED.format(level=level), level
+
+
+def _ordered(world: str, policies: list[str], missing: list[str], mean, low, high, pairs, test, level) -> Verdict:
+    order = np.argsort(mean, kind="stable")
+    worse = np.zeros(len(policies), int)
+    if pairs is not None:
+        worse = ((pairs < 1 - level) & (mean[:, None] > mean)).sum(axis=1)
+    rows = [
+        Row(
+            policy=policies[n],
+            mean=float(mean[n]),
+            low=float(low[n]),
+            high=float(high[n]),
+            rank=1 + int((mean < mean[n]).sum()),
+            beaten_by=int(worse[n]),
+            p_best=math.nan if pairs is None or n == order[0] else float(pairs[order[0], n]),
+        )
+        for n in order
+    ]
+    return Verdict(world, rows, missing, None if pairs is None else pairs[np.ix_(order, order)], test, level)

@@ -1,0 +1,415 @@
+"""The report: what its tables say is what the dataset says, and the page works in a browser, alone."""
+
+import builtins
+import html.parser
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+import jaxbandit as jb
+from jaxbandit import cli, report
+from jaxbandit.report import findings, points, sections, verdicts
+from jaxbandit.store import StoreError
+from tests.browser import WAIT, visit
+
+ROUNDS = np.unique(np.rint(np.geomspace(1, 4096, 24)).astype(int))
+LEVELS = {"uniinf[initial_scale=1]": 1.0, "uniinf[initial_scale=4]": 1.5, "htinf": 1.51, "uniform": 8.0}
+
+
+def study(num_policies: int = 4, num_worlds: int = 3, num_seeds: int = 32, rounds: np.ndarray = ROUNDS) -> xr.Dataset:
+    """Games that share their luck; policy 0 is surely best, and htinf cannot be told from uniINF at scale 4."""
+    rng = np.random.default_rng(3)
+    names = [*LEVELS, *(f"policy{n}" for n in range(len(LEVELS), num_policies))][:num_policies]
+    tails = [1.2, 1.6, *np.linspace(1.7, 2.0, max(num_worlds - 3, 0)).round(4)]
+    worlds = ["switching", *(f"pareto[tail_index={tail:g}]" for tail in tails)][:num_worlds]
+    level = np.array([LEVELS.get(name, 2.0 + n) for n, name in enumerate(names)])[:, None, None, None]
+    luck = rng.gamma(4.0, 0.25, (1, num_worlds, num_seeds, 1)) * rng.gamma(
+        64.0, 1 / 64, (num_policies, 1, num_seeds, 1)
+    )
+    dims = ("policy", "environment", "seed", "round")
+    return xr.Dataset(
+        {
+            "regret": (dims, level * luck * np.sqrt(rounds)),
+            "failed": (dims[:-1], np.zeros((num_policies, num_worlds, num_seeds), int)),
+        },
+        coords={
+            "policy": names,
+            "environment": worlds,
+            "round": rounds,
+            "initial_scale": ("policy", [1.0, 4.0, *[np.nan] * num_policies][:num_policies]),
+            "tail_index": ("environment", [np.nan, *tails][:num_worlds]),
+            "moment_order": ("environment", [2.0, *tails][:num_worlds]),
+        },
+        attrs={"title": "<a study> & more", "num_seeds": num_seeds, "study": "horizon = 4096\n", "warnings": ""},
+    )
+
+
+def kept_as_summary(ds: xr.Dataset) -> xr.Dataset:
+    stats = jb.summary(ds)
+    return stats[["regret_mean", "regret_stderr", "regret_quantile", "failed"]].assign_attrs(ds.attrs)
+
+
+def written(source, tmp_path, **options) -> str:
+    return report.write(source, tmp_path / "report.html", **options).read_text(encoding="utf-8")
+
+
+class Outside(html.parser.HTMLParser):
+    """Whatever a page refers to outside of itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        for name, value in attrs:
+            if name in ("src", "href", "srcset", "action", "data") and not (value or "").startswith(("#", "data:")):
+                self.found.append((tag, name, value))
+
+
+def test_verdicts_are_those_of_the_ranking():
+    found = findings.find(study())
+    ranks = jb.ranking(study())
+    for n, verdict in enumerate(found.verdicts):
+        expected = ranks.isel(environment=n).sortby("mean")
+        assert [row.policy for row in verdict.rows] == expected.policy.values.tolist()
+        np.testing.assert_allclose([row.mean for row in verdict.rows], expected["mean"])
+        assert [row.beaten_by for row in verdict.rows] == expected.beaten_by.values.tolist()
+        best = expected.policy.values[0]
+        np.testing.assert_allclose([row.p_best for row in verdict.rows[1:]], expected.p_holm.sel(rival=best)[1:])
+        assert (verdict.best.policy, verdict.is_sure, verdict.ties) == ("uniinf[initial_scale=1]", True, [])
+
+
+def test_what_cannot_be_told_apart_is_called_open():
+    found = findings.find(study().isel(policy=[1, 2, 3]))
+    for verdict in found.verdicts:
+        assert {verdict.best.policy, *(row.policy for row in verdict.ties)} == {"uniinf[initial_scale=4]", "htinf"}
+    assert not any(verdict.is_sure for verdict in found.verdicts)
+
+
+def test_a_summary_is_tested_without_pairs_and_holds_for_every_correlation():
+    """Equal means, anticorrelated seeds: at 95 % at most about 5 % of 200 studies are called different."""
+    rng = np.random.default_rng(1)
+    luck = rng.standard_normal((200, 64))
+    mean = np.stack([10 + luck.mean(1), 10 - luck.mean(1)])
+    stderr = np.tile(luck.std(1, ddof=1) / 8, (2, 1))
+    dims = ("policy", "environment", "round")
+    stats = xr.Dataset({"regret_mean": (dims, mean[..., None]), "regret_stderr": (dims, stderr[..., None])})
+    stats = stats.assign(regret_low=stats.regret_mean, regret_high=stats.regret_mean)
+    stats = stats.assign_coords(policy=["a", "b"], environment=np.arange(200))
+    sure = sum(verdict.is_sure for verdict in verdicts.verdicts(stats, stats))
+    assert 1 <= sure <= 21  # binomial(200, 0.05): outside with probability 5e-4
+    sharp = findings.find(kept_as_summary(study()))
+    assert sharp.verdicts[0].best.policy == "uniinf[initial_scale=1]"
+    assert "not paired" in sharp.verdicts[0].test
+
+
+def test_seeds_that_not_all_have_played_are_left_out_of_the_pairs():
+    ds = study()
+    ds["regret"] = ds.regret.where((ds.policy != "uniform") | (ds.regret.seed < 20))
+    found = findings.find(ds)
+    assert "paired over 20 seeds" in found.verdicts[0].test
+    mean = ds.regret.isel(policy=0, environment=0, round=-1, seed=slice(20)).mean()
+    assert found.verdicts[0].best.mean == pytest.approx(float(mean))
+    assert any("3 cells with fewer than 32 seeds" in sentence for sentence in sections.troubles(found))
+
+
+def test_cells_that_are_not_played_are_named(tmp_path):
+    ds = study()
+    ds["regret"] = ds.regret.where((ds.policy != "htinf") | (ds.environment != "switching"))
+    ds["regret"] = ds.regret.where(ds.environment != "pareto[tail_index=1.6]")
+    found = findings.find(ds)
+    assert [verdict.missing for verdict in found.verdicts] == [["htinf"], []]
+    assert "5 cells not played yet: uniinf[initial_scale=1] in pareto" in next(sections.troubles(found))
+    page = written(ds, tmp_path)
+    assert "in 2 of 2 worlds played so far" in " ".join(page.split())
+    with pytest.raises(ValueError, match="no cell of the study is finished; run it first"):
+        findings.find(ds.isel(environment=[2]))
+
+
+def test_failures_and_warnings_are_on_the_page(tmp_path):
+    ds = study().assign_attrs(warnings="htinf is told a <wrong> sigma", infinite_losses=3)
+    ds.failed[1, 0, :5] = 7
+    page = written(ds, tmp_path)
+    assert "5 games of uniinf[initial_scale=4] failed" in page
+    assert "htinf is told a &lt;wrong&gt; sigma: its guarantee does not cover this world" in page
+    assert "3 games suffered an infinite loss" in page
+    assert '<a href="#failures-and-warnings">3 warnings</a>' in page
+    assert "Nothing failed, nothing is missing" in written(study(), tmp_path)
+
+
+def test_cells_that_are_not_played_do_not_hide_failures():
+    ds = kept_as_summary(study())
+    ds["failed"] = xr.full_like(ds.failed, -1)
+    ds.failed[0, 0] = 2
+    ds["regret_mean"] = ds.regret_mean.where(ds.failed >= 0)
+    ds["seeds"] = xr.where(ds.failed >= 0, 32, 0)
+    said = list(sections.troubles(findings.find(ds)))
+    assert said[0] == "2 games of uniinf[initial_scale=1] failed: their state was not finite (see `failed`)"
+    assert said[1].startswith("11 cells not played yet")
+
+
+def test_curves_are_the_summary_to_five_digits():
+    ds = study()
+    data = points.explorer(findings.find(ds))
+    stats = jb.summary(ds)
+    for name, values in {"mean": stats.regret_mean, "low": stats.regret_low, "high": stats.regret_high}.items():
+        np.testing.assert_allclose(data["curves"][name], values, rtol=5e-5)
+    assert max(len(json.dumps(x)) for x in data["curves"]["mean"][0][0]) <= 7
+    assert data["policies"][1]["values"] == {"initial_scale": 4}
+    assert [world["values"] for world in data["worlds"]] == [{}, {"tail_index": 1.2}, {"tail_index": 1.6}]
+    assert data["shown"] == [0, 1, 2, 3]
+
+
+def test_a_heat_map_needs_two_axes_that_meet():
+    one, two = {"values": {"a": 1}}, {"values": {"a": 1, "b": 2}}
+    other = {"values": {"b": 2}}
+    assert points.has_heat({"policies": [one], "worlds": [two, two]})
+    assert points.has_heat({"policies": [one, one], "worlds": [other, other]})
+    assert not points.has_heat({"policies": [{"values": {}}], "worlds": [one, one, other, other]})
+
+
+def test_of_many_policies_the_best_of_each_class_is_shown_first():
+    ds = study(num_policies=12).sortby("policy", ascending=False)
+    shown = [str(ds.policy.values[n]) for n in points.explorer(findings.find(ds))["shown"]]
+    assert len(shown) == points.AT_FIRST
+    assert "uniinf[initial_scale=1]" in shown
+    assert "uniinf[initial_scale=4]" not in shown
+
+
+def test_bands_are_those_that_were_asked_for():
+    ds = study()
+    found = findings.find(ds, method="bootstrap", simultaneous=True)
+    cell = ds.regret.isel(policy=1, environment=2)
+    expected = jb.band(cell, method="bootstrap", simultaneous=True, num_resamples=findings.RESAMPLES)
+    np.testing.assert_allclose(found.stats.regret_low.isel(policy=1, environment=2), expected.low)
+    assert "simultaneous" in points.explorer(found)["band"]
+    with pytest.raises(ValueError, match=r'a summary has normal bands only.*run with keep = "seeds"'):
+        findings.find(kept_as_summary(ds), method="bootstrap")
+
+
+def test_sweeps_of_one_class_a_side_keep_policies_and_worlds_apart():
+    sweep = jb.grid(jb.UniINF, horizon=50, initial_scale=[1.0, 4.0])
+    worlds = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6, 2.0])
+    ds = jb.simulate(sweep, worlds, horizon=50, num_seeds=16, record=8)
+    found = findings.find(ds)
+    assert found.ds.policy.values.tolist() == ["UniINF[initial_scale=1]", "UniINF[initial_scale=4]"]
+    assert found.ds.environment.values.tolist() == [f"Pareto[tail_index={tail:g}]" for tail in (1.2, 1.6, 2.0)]
+    regret = found.ds.regret.sel(policy="UniINF[initial_scale=4]", environment="Pareto[tail_index=1.6]")
+    np.testing.assert_array_equal(
+        regret.transpose("seed", "round"), ds.regret.sel(initial_scale=4, tail_index=1.6).transpose("seed", "round")
+    )
+    assert points.points(found.ds, "environment")[1]["values"] == {"tail_index": 1.6}
+
+
+@pytest.mark.parametrize("keep", ["seeds", "summary"])
+@pytest.mark.parametrize(("policies", "worlds", "seeds"), [(1, 1, 32), (1, 3, 32), (3, 1, 32), (3, 2, 1)])
+def test_every_shape_of_a_study_has_a_page(keep, policies, worlds, seeds, tmp_path):
+    ds = study(policies, worlds, seeds)
+    page = written(ds if keep == "seeds" else kept_as_summary(ds), tmp_path)
+    assert ('id="heat"' in page) == (policies > 1 and worlds > 1)
+    assert not re.search(r"\bnan\b|None", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
+    outside = Outside()
+    outside.feed(page)
+    assert outside.found == []
+
+
+def test_further_panels_stand_before_the_ranking(tmp_path):
+    figure = {"data": [{"type": "bar", "x": ["</script>"], "y": np.array([1.5])}], "layout": {}}
+    page = written(study(), tmp_path, panels=[report.Panel("Own <panel>", "<p>its text</p>", figure)])
+    assert "<h2>Own &lt;panel&gt;</h2>\n<p>its text</p>" in page
+    assert page.index('id="final-regret-at-a-glance"') < page.index('id="own-panel"') < page.index('id="ranking"')
+    held = re.search(r'data-drawing-of="own-panel">(.*?)</script>', page)
+    assert json.loads(held[1])["data"][0]["x"] == ["</script>"]
+
+
+PLAYED = {
+    "title": "quick look",
+    "horizon": 64,
+    "num_seeds": 16,
+    "policies": [jb.Uniform()],
+    "environments": [jb.Bernoulli(means=[0.2, 0.8])],
+}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """What ``run`` leaves."""
+    path = tmp_path_factory.mktemp("report") / "run"
+    jb.run(jb.Study(**PLAYED), path)
+    return path
+
+
+def test_command_reports_on_what_run_left(directory, tmp_path):
+    done = CliRunner().invoke(cli.app, ["report", str(directory)])
+    assert done.exit_code == 0, done.output
+    page = (directory / "report.html").read_text(encoding="utf-8")
+    assert "<title>quick look</title>" in page
+    assert "jaxbandit run study.toml --out results/run" in page
+    assert str(directory) not in page
+    saved = tmp_path / "study.toml"
+    saved.write_text(html.unescape(re.search(r"<summary>study.toml</summary>\n<pre>(.*?)</pre>", page, re.DOTALL)[1]))
+    assert jb.Study.load(saved).model_dump() == jb.Study(**PLAYED).model_dump()
+
+
+def test_errors_name_the_remedy(directory, tmp_path, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="give the directory that `jaxbandit run` wrote"):
+        report.write(tmp_path / "empty")
+    with pytest.raises(ValueError, match="give path="):
+        report.write(study())
+    with pytest.raises(ValueError, match="neither `regret` nor `regret_mean`"):
+        report.write(study()[["failed"]], tmp_path / "x.html")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"cannot write .*; give another path with --out"):
+        report.write(study(1, 1), tmp_path / "file" / "x.html")
+    shutil.copytree(directory, tmp_path / "run", ignore=shutil.ignore_patterns("*.nc"))
+    with pytest.raises(StoreError, match="no finished cell of its study yet; run it first"):
+        report.write(tmp_path / "run")
+    importing = builtins.__import__
+
+    def without_plotly(name, *args, **kwargs):
+        if name.startswith("plotly"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return importing(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_plotly)
+    with pytest.raises(ValueError, match=r"needs plotly.*pip install 'jaxbandit\[report\]'"):
+        report.write(study(), tmp_path / "x.html")
+
+
+LOOK = """
+const plots = () => [...document.querySelectorAll(".view .plot")];
+const curves = () => plots().map(plot => plot.querySelectorAll(".scatterlayer .lines path.js-line").length);
+const kinds = () => [plots()[0]._fullLayout.xaxis.type, plots()[0]._fullLayout.yaxis.type];
+const cells = () => document.querySelectorAll("#heat .heatmaplayer image").length;
+const colour = () => getComputedStyle(document.body).backgroundColor;
+drawAll();
+await settled();
+"""
+
+
+def test_the_page_in_a_browser(tmp_path):
+    """It renders, what is clicked changes what is drawn, the console is silent, and nothing is asked of the network."""
+    figure = {"data": [{"type": "bar", "x": ["a"], "y": [1.5]}], "layout": {}}
+    page = report.write(study(), tmp_path / "report.html", panels=[report.Panel("Own", "", figure)])
+    found, console, requests, _ = visit(
+        page,
+        tmp_path,
+        LOOK
+        + """
+        const found = {start: curves(), kinds: kinds(), cells: cells()};
+        found.bars = document.querySelectorAll(".bars .point").length;
+        found.titles = [...document.querySelectorAll(".modebar-btn")].map(button => button.dataset.title);
+        await click(".chip[data-policy='3']");
+        found.without = curves();
+        found.pressed = document.querySelector(".chip[data-policy='3']").getAttribute("aria-pressed");
+        await click("#no-policies");
+        found.none = curves();
+        found.says = document.querySelector(".says").textContent;
+        await click("#all-policies");
+        await choose("#filters select", "4");
+        found.filtered = curves();
+        await choose("#filters select", "all");
+        await choose("#band", "none");
+        found.bare = curves();
+        await choose("#x-scale", "linear");
+        await choose("#y-scale", "linear");
+        found.linear = kinds();
+        await choose(".view:nth-child(2) select[data-name='tail_index']", "1.6");
+        found.world = document.querySelector(".view:nth-child(2) h3").textContent;
+        found.last = plots()[1].data.map(trace => trace.y.at(-1));
+        await click("#add-world");
+        found.added = plots().length;
+        await click(".view:nth-child(3) .close");
+        found.removed = plots().length;
+        await choose("#heat-x", "initial_scale");
+        await choose("#heat-y", "tail_index");
+        await choose("#heat-value", "regret");
+        found.heat = byId("heat").data[0].text;
+        found.paper = colour();
+        await click("#theme");
+        found.other = colour();
+        return found;
+        """,
+        WAIT,
+        "--window-size=1200,900",
+    )
+    assert console == []
+    assert requests == []
+    ds = study()
+    assert found["start"] == [8, 8]  # a line and the edge of a band for each of four policies
+    assert (found["kinds"], found["linear"]) == (["log", "log"], ["linear", "linear"])
+    assert (found["cells"], found["bars"]) == (1, 1)
+    assert not [title for title in found["titles"] if "hare" in title or "loud" in title]  # data stays on the page
+    assert (found["without"], found["pressed"]) == ([6, 6], "false")
+    assert found["none"] == [0, 0]
+    assert "No policy is chosen" in found["says"]
+    assert found["filtered"] == [6, 6]  # one of two scales is gone
+    assert found["bare"] == [4, 4]
+    assert found["world"] == "pareto[tail_index=1.6]"
+    final = ds.regret.isel(round=-1).mean("seed")
+    np.testing.assert_allclose(found["last"], final.sel(environment="pareto[tail_index=1.6]"), rtol=5e-5)
+    assert (found["added"], found["removed"]) == (3, 2)
+    swept = final.isel(policy=[0, 1], environment=[1, 2]).transpose("environment", "policy")
+    np.testing.assert_allclose(np.asarray(found["heat"], float), swept, rtol=5e-3)
+    assert found["paper"] != found["other"]
+
+
+def test_the_browser_would_have_seen_a_request_and_an_error(tmp_path):
+    bare = tmp_path / "bare.html"
+    bare.write_text('<body><img src="http://example.invalid/x.png"><script>nothing()</script></body>', encoding="utf-8")
+    found, console, requests, _ = visit(bare, tmp_path, "return 1;", WAIT)
+    assert found == 1
+    assert "nothing is not defined" in console[0]
+    assert requests == ["http://example.invalid/x.png"]
+
+
+@pytest.mark.slow
+def test_two_hundred_cells_open_in_two_seconds(tmp_path):
+    """Until the first figures are drawn, in processor time of the page's thread: a reader's wait on a free machine.
+
+    A clock would measure how busy the machine of the test is. The best of three.
+    """
+    rounds = np.unique(np.rint(np.geomspace(1, 1_000_000, 64)).astype(int))
+    page = report.write(study(10, 20, 16, rounds), tmp_path / "report.html")
+    assert page.stat().st_size < 7e6
+    script = "document.querySelectorAll('.view .plot').forEach(draw); return drawn.size;"
+    visits = [visit(page, tmp_path, script, "--window-size=1400,1000") for _ in range(3)]
+    assert all((visited.found, visited.console) == (2, []) for visited in visits)
+    seconds = min(visited.seconds for visited in visits)
+    if np.isnan(seconds):
+        pytest.skip("needs /proc to tell the time of a thread")
+    assert 0.05 < seconds < 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", ["seeds", "summary"])
+@pytest.mark.parametrize(("policies", "worlds", "seeds"), [(1, 1, 1), (1, 3, 8), (12, 1, 8)])
+def test_every_shape_of_a_study_draws(keep, policies, worlds, seeds, tmp_path):
+    ds = study(policies, worlds, seeds)
+    ds["regret"] = ds.regret - 40  # some means are negative: no place on a logarithmic axis
+    page = report.write(ds if keep == "seeds" else kept_as_summary(ds), tmp_path / "report.html")
+    found, console, requests, _ = visit(page, tmp_path, LOOK + "return [curves(), kinds()];", WAIT)
+    assert (console, requests) == ([], [])
+    assert len(found[0]) == min(worlds, 2)
+    assert all(drawn >= min(policies, points.AT_FIRST) for drawn in found[0])
+    assert found[1][1] == "linear"
+
+
+@pytest.mark.slow
+def test_print_opens_everything_in_light(tmp_path):
+    page = report.write(study(), tmp_path / "report.html")
+    script = """
+    await click("#theme");
+    root.dataset.theme = "dark";
+    dispatchEvent(new Event("beforeprint"));
+    const printed = [root.dataset.theme, document.querySelectorAll("details:not([open])").length, drawn.size];
+    dispatchEvent(new Event("afterprint"));
+    return [...printed, root.dataset.theme, document.querySelectorAll("details:not([open])").length];
+    """
+    assert visit(page, tmp_path, script, WAIT).found == ["light", 0, 3, "dark", 2]
