@@ -17,7 +17,7 @@ LAYERS = [
     ["random", "unrolled", "fusion", "inspection"],
     ["batched"],
     ["arms", "lanes", "tails"],
-    ["simplex", "robust", "rows", "bounds"],
+    ["simplex", "robust", "rows", "bounds", "kernels"],
     ["policies", "environments", "game"],
     ["engine", "grid", "readers", "facts", "checks"],
     ["totals", "checkpoint", "entries"],
