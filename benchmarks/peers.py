@@ -57,7 +57,7 @@ class Peer:
 
     def __init__(self, name: str, python: pathlib.Path):
         self.name = name
-        self._errors = tempfile.TemporaryFile(mode="w+")  # a pipe that nobody reads would fill up
+        self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115  (a pipe that nobody reads would fill up)
         self._process = subprocess.Popen(
             [str(python), str(pathlib.Path(__file__).with_name("peer_worker.py")), name],
             stdin=subprocess.PIPE,

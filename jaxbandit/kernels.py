@@ -97,15 +97,21 @@ def fits(play_one: PlayOne, draws: Sequence[Draw], parameters: tuple, in_play: t
     scalars, pairs = sum(math.prod(leaf.shape[:-1]) for leaf in leaves), sum(count for _, _, count in draws)
     if scalars > SCALARS or pairs > PAIRS:
         return False
-    vector = (1, THREADS)
     try:
-        game = _Round(play_one, draws, parameters, in_play, vector)
-        vectors = [[jax.ShapeDtypeStruct(vector, leaf.dtype)] * math.prod(leaf.shape[:-1]) for leaf in leaves]
-        words = [jax.ShapeDtypeStruct(vector, jnp.uint32)] * 2
-        closed = jax.make_jaxpr(lambda *args: game(*args)[0])(vectors, words, jax.ShapeDtypeStruct((), jnp.int32))
+        closed = round_jaxpr(play_one, draws, parameters, in_play)
     except NotUnrolledError:
         return False
     return _WITHOUT_CODE.isdisjoint(_primitives(closed.jaxpr))
+
+
+def round_jaxpr(play_one: PlayOne, draws: Sequence[Draw], parameters: tuple, in_play: tuple) -> core.ClosedJaxpr:
+    """What a thread computes in a round; raises ``NotUnrolledError`` where that cannot be written on scalars."""
+    vector = (1, THREADS)
+    game = _Round(play_one, draws, parameters, in_play, vector)
+    leaves = jax.tree.leaves((parameters, in_play))
+    vectors = [[jax.ShapeDtypeStruct(vector, leaf.dtype)] * math.prod(leaf.shape[:-1]) for leaf in leaves]
+    words = [jax.ShapeDtypeStruct(vector, jnp.uint32)] * 2
+    return jax.make_jaxpr(lambda *args: game(*args))(vectors, words, jax.ShapeDtypeStruct((), jnp.int32))
 
 
 def play(

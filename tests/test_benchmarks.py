@@ -10,7 +10,9 @@ import time
 import numpy as np
 import pytest
 
-from benchmarks import competitors, guard, peer_worker, peers, records, speed
+import jaxbandit as jb
+from benchmarks import competitors, guard, peer_worker, peers, records, roofline, speed, surface, sweeps
+from jaxbandit.cells import games
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -158,3 +160,37 @@ def test_peers_are_judged():
     rows = peers.table(measured).splitlines()
     assert "| 500 times | >= 300: reached |" in rows[3]
     assert "| 500 times | >= 1000: missed |" in rows[4]
+
+
+def test_growth_is_fitted():
+    work = np.geomspace(1e5, 1e9, 5)
+    assert surface.fit(work, 0.02 + 2e-8 * work) == (pytest.approx(0.02), pytest.approx(2e-8))
+    a, b = surface.fit(work, 2e-8 * work * np.array([0.9, 1.0, 1.0, 1.0, 1.0]))  # the least squares have a < 0
+    assert a == 0 and b == pytest.approx(2e-8, rel=0.03)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_every_policy_has_its_sweep():
+    """A sweep and one of its points, with as many games, for all of the registry."""
+    found = sweeps.examples()
+    assert {entry["name"] for entry, _, _ in found.values()} == set(jb.POLICIES)
+    for entry, swept, values in found.values():
+        assert len(set(values)) == sweeps.POINTS
+        sweep, point = sweeps.plans(entry, swept, values, 100).values()
+        assert (len(games(sweep)), len(games(point))) == (sweeps.POINTS, 1)
+        assert point.num_seeds == sweeps.POINTS * sweep.num_seeds
+
+
+def test_the_page_has_a_place_for_every_table():
+    page = records.PAGE.read_text()
+    for mark in ("speed", "peers", "sweeps", *surface.PARTS):
+        records.replaced(page, mark, "x")
+
+
+def test_the_roofline_counts_what_a_round_computes():
+    """More arms, more work; two pairs of random words are some 240 operations on integers."""
+    few, many = (roofline.instructions(num_arms) for num_arms in (2, 10))
+    assert all(many[pipe] > few[pipe] for pipe in ("float", "special"))
+    assert 200 < few["integer"] < many["integer"] < 500
+    assert roofline.nanoseconds(few, roofline.CARDS["A100"]) < roofline.nanoseconds(many, roofline.CARDS["A100"]) < 1
+    records.replaced(roofline.PAGE.read_text(), "roofline", "x")
