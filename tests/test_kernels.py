@@ -29,12 +29,17 @@ class Games:
             jax.tree.map, lambda leaf: jnp.broadcast_to(leaf[..., None], (*leaf.shape, num_lanes))
         )
         self.parameters = spread(as_arrays(policy)), spread(as_arrays(world))
-        self.keys = jax.random.key_data(jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(num_lanes))).T
+        self.num_arms = world.num_arms
         self.program = engine.Program(stationary=engine.is_stationary(world))
-        self.carry = engine.begin(self.parameters[0], self.keys, world.num_arms, self.program)
+        self.keys = np.arange(2 * num_lanes, dtype=np.uint32).reshape(2, num_lanes)
+        begin = functools.partial(engine.begin, num_arms=world.num_arms, program=self.program)
+        self.carry = jax.eval_shape(begin, self.parameters[0], self.keys)
         self.in_play = self.carry.state, self.carry.sums, self.carry.failed
         self.draws = engine._needed_draws(*self.parameters, self.carry.state)
         self.one = functools.partial(engine._play_one, self.draws, self.program)
+
+    def begin(self):
+        return engine.begin(self.parameters[0], self.keys, self.num_arms, self.program)
 
     def fit(self):
         return kernels.fits(self.one, self.draws, self.parameters, self.in_play)
@@ -47,16 +52,14 @@ class Games:
         return jax.jit(play)
 
     def in_kernel(self):
-        play = self.kernel(kernels.INTERPRETED)
-        in_play, pulls = play(self.in_play, self.carry.pulls, jnp.int32(0), jnp.int32(7))
+        play, carry = self.kernel(kernels.INTERPRETED), self.begin()
+        in_play, pulls = (carry.state, carry.sums, carry.failed), carry.pulls
+        in_play, pulls = play(in_play, pulls, jnp.int32(0), jnp.int32(7))
         return play(in_play, pulls, jnp.int32(7), jnp.int32(ROUNDS))
 
     def in_scan(self):
-        carry = jax.tree.map(jnp.array, self.carry)  # which is consumed
         stops = jnp.full(1, ROUNDS, jnp.int32)
-        program = self.program
-        _, tally = engine.advance(*self.parameters, self.keys, carry, stops[0], stops, program=program)
-        return tally
+        return engine.advance(*self.parameters, self.keys, self.begin(), stops[0], stops, program=self.program)[1]
 
     def for_gpu(self):
         play = self.kernel(kernels.COMPILED)
@@ -159,8 +162,8 @@ def test_what_does_not_fit_is_left_to_the_scan():
 def test_a_study_by_way_of_the_kernel(monkeypatch):
     """``simulate`` as on a GPU, its kernel interpreted: the same luck, the same play, at every recorded round."""
     options = {"horizon": ROUNDS, "num_seeds": LANES, "record": [1, 7, ROUNDS], "measures": ("scale",)}
-    policy, original = jb.UniINF(horizon=ROUNDS), kernels.play
-    scanned = jb.simulate(policy, PARETO, **options)
+    policy, world, original = jb.UniINF(horizon=ROUNDS), jb.Pareto(means=[0.5, 1.0], tail_index=1.6), kernels.play
+    scanned = jb.simulate(policy, world, engine=jb.Engine(devices=1), **options)
     ways = []
 
     def play(*args):
@@ -170,7 +173,7 @@ def test_a_study_by_way_of_the_kernel(monkeypatch):
     monkeypatch.setattr(kernels, "play", play)
     monkeypatch.setattr(kernels, "mode", lambda mesh: kernels.INTERPRETED)
     # A chunk of its own, so that no compiled scan is at hand.
-    by_kernel = jb.simulate(policy, PARETO, engine=jb.Engine(chunk=ROUNDS), **options)
+    by_kernel = jb.simulate(policy, world, engine=jb.Engine(devices=1, chunk=ROUNDS), **options)
     assert set(ways) == {kernels.INTERPRETED}
     for name in ("pulls", "failed", "regret"):
         np.testing.assert_array_equal(by_kernel[name], scanned[name])
