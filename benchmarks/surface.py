@@ -228,6 +228,7 @@ def main() -> None:
             records.keep(name, values)
             if name == "growth":
                 draw(values)
+                text += "\n\n![Time over rounds and seeds with the fit, and peak memory](img/growth.png)"
             records.publish(name, text)
 
 
