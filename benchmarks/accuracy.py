@@ -132,25 +132,26 @@ def tails(log_draws: int = 28) -> None:
 
 def memory() -> None:
     """Peak resident memory at T = 1e4 and T = 1e6, each in a process of its own."""
+    short, long = peak_memory(10_000), peak_memory(1_000_000)
+    print(f"peak RSS: T = 1e4 {short:.0f} MiB, T = 1e6 {long:.0f} MiB, ratio {long / short:.3f} (bar: 1.05)")
+
+
+def peak_memory(horizon: int, num_seeds: int = 1024) -> float:
+    """Of a process that plays uniINF for so many rounds, in MiB."""
     code = (
         "import resource, jaxbandit as jb\n"
         "w = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)\n"
-        "jb.simulate(jb.UniINF(horizon={T}), w, horizon={T}, num_seeds=1024)\n"
+        f"jb.simulate(jb.UniINF(horizon={horizon}), w, horizon={horizon}, num_seeds={num_seeds})\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
     )
-    peaks = []
-    for horizon in (10_000, 1_000_000):
-        done = subprocess.run(
-            [sys.executable, "-c", code.format(T=horizon)],
-            check=True,
-            capture_output=True,
-            text=True,
-            env=os.environ | {"JAXBANDIT_CACHE": "off"},  # both compile: a compiler's memory is in the peak
-        )
-        peaks.append(int(done.stdout) / 1024)
-    print(
-        f"peak RSS: T = 1e4 {peaks[0]:.0f} MiB, T = 1e6 {peaks[1]:.0f} MiB, ratio {peaks[1] / peaks[0]:.3f} (bar: 1.05)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"JAXBANDIT_CACHE": "off"},  # all compile: a compiler's memory is in the peak
     )
+    return int(done.stdout) / 1024
 
 
 def _student_quantile(probability: float, tail_index: float) -> float:

@@ -3,7 +3,7 @@
 Each function takes the world and the size of the run, does whatever is done once (compiling, warming
 up), and returns ``run``: no arguments, a whole run, the regret of every seed ``[N]`` in float64. All
 play the same algorithm with the same compensated sums and keep the same tallies (pulls, suffered
-loss, first failure). ``cpp`` and ``numba_prange`` also draw the package's own bits.
+loss, first failure), from 128 random bits a round. ``cpp`` and ``numba_prange`` draw the package's own bits.
 """
 
 import ctypes
@@ -184,11 +184,10 @@ def _numba_player(real: type) -> Callable:
             S, S_lost, loss_sum, loss_lost = real(INITIAL_SCALE), zero, zero, zero
             for t in range(1, horizon + 1):
                 solve(L, S, newton_steps, u, x)
-                w0, w1 = threefry(k0, k1, uint32(t), uint32(1 << 24))
-                arm = draw_arm(x, w0, w1)
+                w0, spare = threefry(k0, k1, uint32(t), uint32(1 << 24))
+                arm = draw_arm(x, w0, spare)
                 w0, w1 = threefry(k0, k1, uint32(t), uint32(2 << 24))
-                w2, _ = threefry(k0, k1, uint32(t), uint32((2 << 24) + 1))
-                loss = draw_loss(means[arm], tail_index, w0, w1, w2)
+                loss = draw_loss(means[arm], tail_index, w0, w1, uint32(spare << uint32(16)))
 
                 x_rest = zero
                 for i in range(num_arms):
@@ -272,7 +271,7 @@ def numpy_seeds(
         return np.where(arm == num_arms, likeliest, arm)
 
     def draw_loss(arm: NDArray, words: NDArray) -> NDArray:
-        w0, w1, w2 = words.astype(real)
+        w0, w1, w2 = words[2].astype(real), words[3].astype(real), (words[1] << 16).astype(real)
         uniform = w0 * real(2.0**-32) + (w1 * real(2.0**-64) + (w2 * real(2.0**-96) + real(2.0**-97)))
         return factor[arm] * uniform**exponent
 
@@ -283,10 +282,10 @@ def numpy_seeds(
         loss_sum, loss_lost = np.zeros(num_seeds, real), np.zeros(num_seeds, real)
         pulls, failed = np.zeros((num_arms, num_seeds), np.int32), np.zeros(num_seeds, np.int32)
         for t in range(1, horizon + 1):
-            words = rng.integers(0, 1 << 32, (5, num_seeds), np.uint32)
+            words = rng.integers(0, 1 << 32, (4, num_seeds), np.uint32)
             x = solve(L / S)
             arm = draw_arm(x, words[:2])
-            loss = draw_loss(arm, words[2:])
+            loss = draw_loss(arm, words)
 
             x_arm = x[arm, seeds]
             x[arm, seeds] = 0
@@ -349,8 +348,7 @@ def plain_vmap_scan(
             y = y + phi * (phi - 1) / jnp.sum(inverse * inverse)
         return 1 / (u + y)
 
-    def draw_arm(x: jax.Array, key: jax.Array) -> jax.Array:
-        w0, w1 = jax.random.bits(key, (2,), jnp.uint32)
+    def draw_arm(x: jax.Array, w0: jax.Array, w1: jax.Array) -> jax.Array:
         high = (w0 >> 8).astype(real) * real(2.0**-24)
         low = (((w0 & 0xFF) << 16) | (w1 >> 16)).astype(real) * real(2.0**-48)
         likeliest = jnp.argmax(x)
@@ -363,17 +361,17 @@ def plain_vmap_scan(
         arm = jnp.sum((high - total) + (low - lost) >= 0)
         return jnp.where(arm == num_arms, likeliest, arm)
 
-    def draw_loss(arm: jax.Array, key: jax.Array) -> jax.Array:
-        w0, w1, w2 = jax.random.bits(key, (3,), jnp.uint32).astype(real)
+    def draw_loss(arm: jax.Array, *words: jax.Array) -> jax.Array:
+        w0, w1, w2 = (word.astype(real) for word in words)
         uniform = w0 * real(2.0**-32) + (w1 * real(2.0**-64) + (w2 * real(2.0**-96) + real(2.0**-97)))
         return jnp.asarray(factor)[arm] * uniform**exponent
 
     def step(state: tuple, t: jax.Array) -> tuple[tuple, None]:
         key, L, L_lost, S, S_lost, pulls, loss_sum, loss_lost, failed = state
-        key_arm, key_loss = jax.random.split(jax.random.fold_in(key, t))
+        w0, spare, w2, w3 = jax.random.bits(jax.random.fold_in(key, t), (4,), jnp.uint32)
         x = solve(L / S)
-        arm = draw_arm(x, key_arm)
-        loss = draw_loss(arm, key_loss)
+        arm = draw_arm(x, w0, spare)
+        loss = draw_loss(arm, w2, w3, spare << 16)
 
         x_rest = jnp.maximum(jnp.sum(x.at[arm].set(0)), real(SMALLEST_REST))
         threshold = S / (4 * x_rest)

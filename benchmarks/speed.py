@@ -2,23 +2,48 @@
 
 ``python -m benchmarks.speed`` plays uniINF, K = 10, Pareto losses of index 1.6, and prints nanoseconds
 per seed-round, the ratio to jaxbandit in float32, and the mean regret, so that a fast wrong
-kernel is seen. Compilation is not timed. Ratios are of medians: this kind of machine is noisy.
+kernel is seen; then the ratios beside their bars. Compilation is not timed. Ratios are of medians: this kind of
+machine is noisy. ``--keep`` adds a line to ``results.jsonl`` and puts the tables into docs/speed.md.
 """
 
 import argparse
+import math
 import statistics
 import time
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 import jaxbandit as jb
-from benchmarks import competitors
+from benchmarks import competitors, records
 from jaxbandit.xla import usable_cores
 
 MEANS, TAIL_INDEX = [0.5] + [1.0] * 9, 1.6
+OURS = "jaxbandit float32"
+REGRETS_DIFFER = 5.0  # standard errors: a false alarm in 1.7 million
+
+# Numerator, denominator, bar, whether the ratio must stay below it.
+BARS = (
+    (OURS, "C++ float32", 1.8, True),
+    ("Numba prange", OURS, 4.0, False),
+    ("NumPy over seeds", OURS, 8.0, False),
+    ("plain vmap(scan)", OURS, 12.0, False),
+)
+
+Run = Callable[[], np.ndarray]  # plays once; the regret of every seed [N]
 
 
-def jaxbandit_run(horizon: int, num_seeds: int, dtype: str):
+class Figure(NamedTuple):
+    """What was measured of one contestant."""
+
+    nanoseconds: float  # per seed-round, the median
+    spread: float  # (largest - smallest) / median of the repeats
+    regret: float  # the mean over seeds
+    stderr: float  # of that mean
+
+
+def jaxbandit_run(horizon: int, num_seeds: int, dtype: str) -> Run:
     def run() -> np.ndarray:
         policy, world = jb.UniINF(horizon=horizon), jb.Pareto(means=MEANS, tail_index=TAIL_INDEX)
         ds = jb.simulate(policy, world, horizon=horizon, num_seeds=num_seeds, record=16, dtype=dtype)
@@ -28,11 +53,11 @@ def jaxbandit_run(horizon: int, num_seeds: int, dtype: str):
     return run
 
 
-def contestants(horizon: int, num_seeds: int, slow_share: int) -> dict:
+def contestants(horizon: int, num_seeds: int, slow_share: int) -> dict[str, tuple[Run, int]]:
     """Name -> (function to time, its seed-rounds); the slow ones play fewer seeds."""
     cores, few = usable_cores(), max(num_seeds // slow_share, 64)
     made = {
-        "jaxbandit float32": (jaxbandit_run(horizon, num_seeds, "float32"), num_seeds),
+        OURS: (jaxbandit_run(horizon, num_seeds, "float32"), num_seeds),
         "jaxbandit float64": (jaxbandit_run(horizon, num_seeds, "float64"), num_seeds),
     }
     for name, make, dtype, seeds in (
@@ -49,17 +74,63 @@ def contestants(horizon: int, num_seeds: int, slow_share: int) -> dict:
     return {name: (run, seeds * horizon) for name, (run, seeds) in made.items()}
 
 
-def measure(horizon: int, num_seeds: int, repeats: int, slow_share: int) -> dict[str, tuple[float, float]]:
-    """Median nanoseconds per seed-round and mean regret of every contestant."""
-    made = contestants(horizon, num_seeds, slow_share)
+def interleaved(made: dict[str, tuple[Run, int]], repeats: int) -> dict[str, Figure]:
+    """Every contestant in turn, ``repeats`` times over."""
     times: dict[str, list[float]] = {name: [] for name in made}
-    regret = {}
+    regrets: dict[str, np.ndarray] = {}
     for _ in range(repeats):
         for name, (run, seed_rounds) in made.items():
             began = time.perf_counter()
-            regret[name] = run().mean()
+            regrets[name] = run()
             times[name].append((time.perf_counter() - began) / seed_rounds * 1e9)
-    return {name: (statistics.median(times[name]), float(regret[name])) for name in made}
+    return {
+        name: Figure(
+            nanoseconds=statistics.median(times[name]),
+            spread=(max(times[name]) - min(times[name])) / statistics.median(times[name]),
+            regret=float(regret.mean()),
+            stderr=float(regret.std(ddof=1) / math.sqrt(regret.size)) if regret.size > 1 else math.inf,
+        )
+        for name, regret in regrets.items()
+    }
+
+
+def ratios(measured: dict[str, Figure]) -> dict[str, float]:
+    """The ratios that have a bar, of those contestants that were there."""
+    return {
+        f"{above} / {below}": measured[above].nanoseconds / measured[below].nanoseconds
+        for above, below, _, _ in BARS
+        if above in measured and below in measured
+    }
+
+
+def table(measured: dict[str, Figure]) -> str:
+    """Times, ratios and regrets; a regret that is not jaxbandit's is marked."""
+    base = measured[OURS]
+    lines = [
+        "| | ns per seed-round | spread | ratio to jaxbandit float32 | mean regret |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, figure in measured.items():
+        apart = abs(figure.regret - base.regret) > REGRETS_DIFFER * math.hypot(figure.stderr, base.stderr)
+        regret = f"{figure.regret:.1f} ± {figure.stderr:.1f}" + (" **differs**" if apart else "")
+        ratio = figure.nanoseconds / base.nanoseconds
+        lines.append(f"| {name} | {figure.nanoseconds:.1f} | {figure.spread:.0%} | {ratio:.2f} | {regret} |")
+    return "\n".join(lines)
+
+
+def bars(measured: dict[str, Figure]) -> str:
+    """The ratios beside what they must reach."""
+    found = ratios(measured)
+    lines = ["| ratio | measured | must reach | |", "|---|---:|---:|---|"]
+    for above, below, bar, is_limit in BARS:
+        name = f"{above} / {below}"
+        if name not in found:
+            lines.append(f"| {name} | not measured | | |")
+            continue
+        reached = found[name] <= bar if is_limit else found[name] >= bar
+        sign = "<=" if is_limit else ">="
+        lines.append(f"| {name} | {found[name]:.2f} | {sign} {bar:g} | {'reached' if reached else 'missed'} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -68,13 +139,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=4096)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--slow-share", type=int, default=8, help="the slow contestants play seeds / this")
+    parser.add_argument("--keep", action="store_true", help="add to results.jsonl and docs/speed.md")
     args = parser.parse_args()
-    measured = measure(args.horizon, args.seeds, args.repeats, args.slow_share)
-    base = measured["jaxbandit float32"][0]
-    print(f"{usable_cores()} cores, T = {args.horizon:,}, N = {args.seeds:,}, median of {args.repeats}, interleaved\n")
-    print("| | ns per seed-round | ratio to jaxbandit float32 | mean regret |\n|---|---:|---:|---:|")
-    for name, (nanoseconds, regret) in measured.items():
-        print(f"| {name} | {nanoseconds:.1f} | {nanoseconds / base:.2f} | {regret:.1f} |")
+    measured = interleaved(contestants(args.horizon, args.seeds, args.slow_share), args.repeats)
+    game = f"T = {args.horizon:,}, N = {args.seeds:,}, median of {args.repeats}, interleaved."
+    text = "\n".join([records.heading(game), table(measured), "", bars(measured)])
+    print(text)
+    if args.keep:
+        figures = {name: figure._asdict() for name, figure in measured.items()}
+        sizes = {"horizon": args.horizon, "num_seeds": args.seeds}
+        records.keep("speed", {**sizes, "ratios": ratios(measured), "figures": figures})
+        records.publish("speed", text)
 
 
 if __name__ == "__main__":

@@ -1,29 +1,83 @@
 """What a sweep costs over one point with as many games: ``python -m benchmarks.sweeps``.
 
 Both are studies in a directory of their own, files and all. Programs are compiled before, and rounds alternate.
+``--all`` does it for every policy, each with a horizon that takes some seconds: 100 values of the first field it has
+that can be swept, or, if it has none, of the world's tail index. ``--keep`` adds a line to ``results.jsonl`` and, with
+``--all``, puts the table into docs/speed.md.
 """
 
 import argparse
+import math
 import statistics
 import tempfile
 import time
+import warnings
+from typing import Any
 
 import numpy as np
 
 import jaxbandit as jb
+from benchmarks import records
 from jaxbandit.campaign import Report
+from jaxbandit.types import is_static, public_fields
 
 POINTS, SEEDS = 100, 64
 LIMIT = 1.25  # what a sweep may cost over one point
+MEANS, TAIL_INDEX = [0.5] + [1.0] * 9, 1.6
+SECONDS = 3.0  # of one study with --all, about
 
 
-def study(points: int, seeds: int, horizon: int) -> jb.Study:
+def study(policy: dict[str, Any], environment: dict[str, Any], seeds: int, horizon: int) -> jb.Study:
     return jb.Study(
         horizon=horizon,
         num_seeds=seeds,
-        policies=[{"name": "uniinf", "initial_scale": np.geomspace(1, 64, points).tolist() if points > 1 else 4.0}],
-        environments=[{"name": "pareto", "means": [0.5] + [1.0] * 9, "tail_index": 1.6}],
+        policies=[policy],
+        environments=[{"name": "pareto", "means": MEANS, "tail_index": TAIL_INDEX} | environment],
     )
+
+
+def plans(policy: dict[str, Any], swept: str, values: list[float], horizon: int) -> dict[str, jb.Study]:
+    """The sweep, and one point of it with as many games."""
+    where = "environment" if swept not in public_fields(jb.POLICIES[policy["name"]]) else "policy"
+
+    def made(value: Any, seeds: int) -> jb.Study:
+        sides = {"policy": {}, "environment": {}}
+        sides[where] = {swept: value}
+        return study(policy | sides["policy"], sides["environment"], seeds, horizon)
+
+    return {
+        f"{POINTS} points x {SEEDS} seeds": made(values, SEEDS),
+        f"1 point x {POINTS * SEEDS} seeds": made(values[POINTS // 2], POINTS * SEEDS),
+    }
+
+
+def examples() -> dict[str, tuple[dict[str, Any], str, list[float]]]:
+    """Every policy as an entry of a study, the field to sweep, and its values."""
+    world = jb.Pareto(means=MEANS, tail_index=TAIL_INDEX)
+    told = {"moment_order": world.moment_order, "moment_bound": world.moment(world.moment_order)}
+    made = {}
+    for name, cls in jb.POLICIES.items():
+        fields = public_fields(cls)
+        given = {field: value for field, value in told.items() if field in fields}
+        estimators = fields["estimator"].metadata["choices"] if "estimator" in fields else [None]
+        for estimator in estimators:
+            entry = {"name": name, **given} | ({} if estimator is None else {"estimator": estimator})
+            if estimator == "catoni":
+                entry["moment_order"] = 2.0
+            swept, values = _swept(fields, entry)
+            made[name if estimator is None else f"{name}, {estimator}"] = (entry, swept, values)
+    return made
+
+
+def _swept(fields: dict[str, Any], given: dict[str, Any]) -> tuple[str, list[float]]:
+    for name, spec in fields.items():
+        value = given.get(name, spec.default)
+        sweepable = isinstance(value, float) and 0 < value < math.inf and not is_static(spec)
+        if sweepable and not spec.metadata["whole"] and name != "moment_order":
+            return name, np.linspace(0.8 * value, value, POINTS).tolist()
+    if "horizon" in fields:
+        return "horizon", np.linspace(1e4, 1e5, POINTS).tolist()
+    return "tail_index", np.linspace(1.3, 1.9, POINTS).tolist()
 
 
 def timed(plan: jb.Study) -> tuple[float, Report]:
@@ -34,25 +88,67 @@ def timed(plan: jb.Study) -> tuple[float, Report]:
         return time.perf_counter() - began, report
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--horizon", type=int, default=10_000)
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
-    plans = {
-        f"{POINTS} points x {SEEDS} seeds": study(POINTS, SEEDS, options.horizon),
-        f"1 point x {POINTS * SEEDS} seeds": study(1, POINTS * SEEDS, options.horizon),
-    }
-    for plan in plans.values():
-        timed(plan.changed(horizon=100))
-    seconds: dict[str, list[float]] = {name: [] for name in plans}
-    for _ in range(options.repeats):
-        for name, plan in plans.items():
+def ratio(made: dict[str, jb.Study], repeats: int) -> float:
+    """Of the medians: the sweep's over the point's."""
+    seconds: dict[str, list[float]] = {name: [] for name in made}
+    for _ in range(repeats):
+        for name, plan in made.items():
             taken, report = timed(plan)
             seconds[name].append(taken)
             print(f"{name:>24}  {taken:7.2f} s  (played {report.timing.run_seconds:.2f} s, {report.played} cells)")
     sweep, point = (statistics.median(values) for values in seconds.values())
-    print(f"ratio of the medians: {sweep / point:.3f} (limit {LIMIT})")
+    return sweep / point
+
+
+def warmed(made: dict[str, jb.Study]) -> float:
+    """Compiles; seconds that 100 rounds of the point are played."""
+    for plan in made.values():
+        timed(plan.changed(horizon=100))
+    return timed(list(made.values())[-1].changed(horizon=100))[1].timing.run_seconds
+
+
+def every_policy(repeats: int) -> dict[str, tuple[str, float]]:
+    """Name -> (the field that was swept, the ratio)."""
+    found = {}
+    for name, (policy, swept, values) in examples().items():
+        each = warmed(plans(policy, swept, values, 100)) / 100
+        horizon = int(np.clip(SECONDS / each, 200, 100_000))
+        found[name] = swept, ratio(plans(policy, swept, values, horizon), repeats)
+        print(f"{name}: {found[name][1]:.3f} (limit {LIMIT})", flush=True)
+    return found
+
+
+def table(found: dict[str, tuple[str, float]]) -> str:
+    lines = ["| policy | swept | 100 points over one | |", "|---|---|---:|---|"]
+    for name, (swept, times) in found.items():
+        verdict = "reached" if times <= LIMIT else "missed"
+        lines.append(f"| {name} | `{swept}` | {times:.2f} | <= {LIMIT}: {verdict} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--horizon", type=int, default=10_000, help="without --all")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--all", action="store_true", help="every policy")
+    parser.add_argument("--keep", action="store_true", help="add to results.jsonl and docs/speed.md")
+    args = parser.parse_args()
+    if not args.all:
+        made = plans({"name": "uniinf"}, "initial_scale", np.geomspace(1, 64, POINTS).tolist(), args.horizon)
+        warmed(made)
+        times = ratio(made, args.repeats)
+        print(f"ratio of the medians: {times:.3f} (limit {LIMIT})")
+        if args.keep:
+            records.keep("sweep", {"policy": "uniinf", "ratio": times})
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # Catoni is told an order this world does not have
+        found = every_policy(args.repeats)
+    text = f"{records.heading(f'{SEEDS} seeds a point, median of {args.repeats}, alternating.')}\n{table(found)}"
+    print(text)
+    if args.keep:
+        records.keep("sweeps", {"ratios": {name: times for name, (_, times) in found.items()}})
+        records.publish("sweeps", text)
 
 
 if __name__ == "__main__":

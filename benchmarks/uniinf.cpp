@@ -200,7 +200,7 @@ struct Player {
     Arms<F, K> pair_sum, pair_product, x;
     F Y, power;
     I arm;
-    W words[6];
+    W words[4];
 
     Threefry<W> cipher;
     const int num_arms;
@@ -225,7 +225,7 @@ struct Player {
     INLINE int arms() const { return K ? K : num_arms; }
 
     INLINE void draw_words(uint32_t t, int pair) {
-        constexpr uint32_t COUNTERS[3] = {1u << 24, 2u << 24, (2u << 24) + 1};  // the arm's pair, the loss's two
+        constexpr uint32_t COUNTERS[2] = {1u << 24, 2u << 24};  // the arm's pair, the loss's
         W x0 = W{} + t, x1 = W{} + COUNTERS[pair];
         cipher(x0, x1);
         words[2 * pair] = x0;
@@ -276,9 +276,9 @@ struct Player {
         if (n % 2) x[n - 1] = S / (L[n - 1] + Y);
     }
 
-    // U^(-1/a).
+    // U^(-1/a). The 16 bits that drawing the arm leaves over lengthen U.
     INLINE void draw_power() {
-        const F tail = __builtin_convertvector(words[4], F) * (T)0x1p-96 + (T)0x1p-97;
+        const F tail = __builtin_convertvector(words[1] << 16, F) * (T)0x1p-96 + (T)0x1p-97;
         const F low = __builtin_convertvector(words[3], F) * (T)0x1p-64 + tail;
         power = exp2<T>(log2<T>(__builtin_convertvector(words[2], F) * (T)0x1p-32 + low) * exponent);
     }
@@ -403,14 +403,14 @@ void play_block(const Game& game, int64_t first_seed) {
 
     for (uint32_t t = 1; t <= (uint32_t)game.horizon; ++t) {
         ROLL for (P& player : players) player.begin_solve();
-        for (int step = 0; step < 3; ++step) {
+        for (int step = 0; step < 2; ++step) {
             ROLL for (P& player : players) {
                 player.newton_step();
                 player.draw_words(t, step);  // while the divider is busy
                 keep_together();
             }
         }
-        for (int step = 3; step < steps; ++step) {
+        for (int step = 2; step < steps; ++step) {
             ROLL for (P& player : players) player.newton_step();
         }
         ROLL for (P& player : players) {

@@ -7,7 +7,6 @@ draw: the time of a uniINF round in a world minus that in one whose losses cost 
 import argparse
 import dataclasses
 import pathlib
-import re
 import statistics
 
 import jax
@@ -15,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxbandit as jb
+from benchmarks.records import replaced
 from jaxbandit import random
 from jaxbandit.arms import pick
 from jaxbandit.environments.laws import Law
@@ -161,13 +161,6 @@ def timings(num_seeds: int, repeats: int) -> str:
     ]
     lines += [f"| `{name}` | {time - free:.1f} | {(time - free) / free:.0%} |" for name, time in median.items()]
     return "\n".join(lines)
-
-
-def replaced(page: str, mark: str, content: str) -> str:
-    """The page with what stands between two marks replaced."""
-    pattern = rf"(<!-- {mark} -->\n).*?(<!-- end of {mark} -->)"
-    assert re.search(pattern, page, re.DOTALL), f"{PAGE} lacks the marks of {mark!r}"
-    return re.sub(pattern, lambda found: f"{found[1]}{content}\n{found[2]}", page, flags=re.DOTALL)
 
 
 def main() -> None:

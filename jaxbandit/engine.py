@@ -17,7 +17,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from jaxbandit import arms, draws, lanes, random
+from jaxbandit import arms, draws, kernels, lanes, random
 from jaxbandit.game import Environment, Outcome, Policy, as_arrays, compensated_add, first_failure, play_round
 from jaxbandit.rows import Rows
 from jaxbandit.types import Array
@@ -209,7 +209,9 @@ def _advance(program: Program, policy, environment, keys, carry: Carry, until, s
     """``advance`` on the lanes of one device."""
     num_arms, num_lanes = carry.pulls.shape
     needed = draws.needed(policy, environment, carry.state)
-    play_one = lanes.over_lanes(functools.partial(_play_one, needed, program), num_lanes)
+    one_game = functools.partial(_play_one, needed, program)
+    play_one = lanes.over_lanes(one_game, num_lanes)
+    kernel = kernels.choose(one_game, needed, (policy, environment), carry, program.mesh)
 
     def play_chunk(carry: Carry, limit: Array):
         count = jnp.minimum(program.chunk, limit - carry.t)
@@ -236,6 +238,8 @@ def _advance(program: Program, policy, environment, keys, carry: Carry, until, s
 
     def play_to(carry: Carry, stop: Array):
         limit = jnp.minimum(stop, until)
+        if kernel is not None:
+            return _hand_out(kernel(keys, carry, limit), stop, program)
         carry = lax.while_loop(lambda carry: carry.t < limit, lambda carry: play_chunk(carry, limit)[0], carry)
         return _hand_out(carry, stop, program)
 

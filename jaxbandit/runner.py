@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxbandit import engine, lanes, totals
+from jaxbandit import engine, kernels, lanes, totals
 from jaxbandit.checkpoint import Keeper, Snapshot, take_snapshot
 from jaxbandit.game import Environment, Policy, game_key
 from jaxbandit.types import fingerprint, shared_leaves
@@ -69,9 +69,10 @@ class Engine:
             devices = available[:count]
         return Mesh(np.asarray(devices), (engine.LANES,))
 
-    def width(self, num_arms: int, state_size: int) -> int:
+    def width(self, num_arms: int, state_size: int, num_lanes: int = kernels.LANES) -> int:
         """Lanes per device: enough to pay for the dispatch of kernels, few enough for the cache."""
-        block = self.block or max(64, min(1024, 10_240 // num_arms, 65_536 // max(state_size, 1)))
+        on_gpu = kernels.width(self.mesh(), state_size, num_lanes)
+        block = self.block or on_gpu or max(64, min(1024, 10_240 // num_arms, 65_536 // max(state_size, 1)))
         return -(-block // LANE_MULTIPLE) * LANE_MULTIPLE
 
 
@@ -119,7 +120,8 @@ Sink = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 
 def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing, keeper: Keeper | None = None) -> None:
     """Plays a job block by block; ``sink`` gets each block when it is done, ``keeper`` sees it on the way."""
-    mesh, width = config.mesh(), config.width(job.num_arms, state_size(job.policies[0], job.num_arms))
+    mesh = config.mesh()
+    width = config.width(job.num_arms, state_size(job.policies[0], job.num_arms), job.num_lanes)
     policies, environments = _stacked(job.policies, mesh), _stacked(job.environments, mesh)
     state_fields = _state_fields(job.policies[0], job.num_arms)
     program = engine.Program(

@@ -21,7 +21,7 @@ LAYERS = [
     ["programs"],
     ["loops"],
     ["lanes", "tails"],
-    ["simplex", "robust", "rows", "bounds"],
+    ["simplex", "robust", "rows", "bounds", "kernels"],
     ["policies", "environments", "game"],
     ["draws", "grid", "readers", "facts", "checks"],
     ["engine"],

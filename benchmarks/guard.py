@@ -1,0 +1,78 @@
+"""A short check that no factor of two was lost: ``python -m benchmarks.guard``.
+
+Plays uniINF, K = 10, beside the plain ``jit(vmap(scan))`` of ``competitors``, in turns, and compares how many times
+less processor time it takes with what is usual for this kind of machine in ``results.jsonl``, or, where nothing is
+kept, with what every machine should reach. Exit status 1 and a line that says what to do if it is less than half of
+that. Processor time, and the least of several repeats, because load on a shared machine stretches the time on the
+wall of the two by different factors; that all cores are used is checked by itself. ``--keep`` adds a line to
+``results.jsonl``.
+"""
+
+import argparse
+import sys
+import time
+
+import jax
+
+from benchmarks import competitors, records, speed
+from jaxbandit.xla import usable_cores
+
+EXPECTED = 6.0  # plain vmap(scan) keeps one core busy, we keep two: half of the bar of benchmarks.speed
+MARGIN = 2.0  # a factor of this is noticed; less is noise on a shared machine
+HORIZON = 1000
+OURS, PLAIN = "jaxbandit", "plain vmap(scan)"
+
+Contestants = dict[str, tuple[speed.Run, int]]  # what to time, and how many seed-rounds it plays
+
+
+def contestants() -> Contestants:
+    """Both, compiled."""
+    plain = competitors.plain_vmap_scan(speed.MEANS, speed.TAIL_INDEX, HORIZON, 512, "float32", usable_cores())
+    return {OURS: (speed.jaxbandit_run(HORIZON, 4096, "float32"), 4096 * HORIZON), PLAIN: (plain, 512 * HORIZON)}
+
+
+def ratio(made: Contestants, repeats: int) -> float:
+    """How many times less processor time ours takes."""
+    least = dict.fromkeys(made, float("inf"))
+    for _ in range(repeats):
+        for name, (run, seed_rounds) in made.items():
+            began = time.process_time()
+            run()
+            least[name] = min(least[name], (time.process_time() - began) / seed_rounds)
+    return least[PLAIN] / least[OURS]
+
+
+def verdict(measured: float, usual: float | None, devices: int, cores: int) -> str | None:
+    """What is wrong, if anything."""
+    if devices < cores:
+        return (
+            f"JAX has {devices} devices on {cores} cores, so cores are idle: one device per core is set in "
+            "jaxbandit/xla.py, which must be imported before JAX starts; see `jaxbandit doctor`"
+        )
+    expected = EXPECTED if usual is None else usual
+    if measured * MARGIN >= expected:
+        return None
+    known = "the least expected" if usual is None else "usual on this kind of machine"
+    return (
+        f"jaxbandit takes 1/{measured:.1f} of the processor time of plain vmap(scan), 1/{expected:.1f} is {known}: "
+        f"a factor of {expected / measured:.1f} was lost. `python -m benchmarks.speed` has the whole table, "
+        "docs/engine.md says what keeps a round one kernel; if the loss is meant, record the new ratio with --keep"
+    )
+
+
+def main(arguments: list[str] | None = None, made: Contestants | None = None) -> int:
+    """The exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--keep", action="store_true", help="add a line to results.jsonl")
+    args = parser.parse_args(arguments)
+    measured = ratio(contestants() if made is None else made, args.repeats)
+    wrong = verdict(measured, records.usual("guard", "ratio"), jax.local_device_count(), usable_cores())
+    if args.keep:
+        records.keep("guard", {"ratio": round(measured, 2)})
+    print(wrong or f"jaxbandit takes 1/{measured:.1f} of the processor time of plain vmap(scan)")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

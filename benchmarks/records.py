@@ -1,0 +1,87 @@
+"""Where results are kept: lines of ``results.jsonl`` with commit and machine, and the tables of docs/speed.md."""
+
+import datetime
+import json
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+from typing import Any
+
+import jax
+
+from jaxbandit.xla import usable_cores
+
+ROOT = pathlib.Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results.jsonl"
+PAGE = ROOT / "docs" / "speed.md"
+IMAGES = ROOT / "docs" / "img"
+
+
+def keep(benchmark: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Appends a line: when, which commit, which machine, what was measured."""
+    line = {
+        "benchmark": benchmark,
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        "commit": commit(),
+        "machine": machine(),
+        "jax": jax.__version__,
+        **values,
+    }
+    with RESULTS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    return line
+
+
+def kept(benchmark: str) -> list[dict[str, Any]]:
+    """The lines of a benchmark, oldest first."""
+    if not RESULTS.exists():
+        return []
+    lines = [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [line for line in lines if line["benchmark"] == benchmark]
+
+
+def usual(benchmark: str, value: str, last: int = 5) -> float | None:
+    """The median of a value over the last lines of this machine; None if there are none."""
+    lines = [line for line in kept(benchmark) if line["machine"] == machine()][-last:]
+    return statistics.median(line[value] for line in lines) if lines else None
+
+
+def commit() -> str:
+    """The commit that was measured; ``+`` if files differ from it."""
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty=+", "--exclude=*"], capture_output=True, text=True, cwd=ROOT
+        )
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"
+
+
+def machine() -> str:
+    """The kind of machine: processor and cores."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return f"{models[0] if models else platform.processor() or platform.machine()}, {usable_cores()} cores"
+
+
+def heading(what: str) -> str:
+    """A line above a table that says where its figures are from."""
+    return f"{what} {machine()}, commit {commit()}.\n"
+
+
+def publish(mark: str, text: str, page: pathlib.Path = PAGE) -> None:
+    """Puts ``text`` between the marks of that name on the page."""
+    page.write_text(replaced(page.read_text(encoding="utf-8"), mark, text), encoding="utf-8")
+
+
+def replaced(page: str, mark: str, text: str) -> str:
+    """The page with what stands between two marks replaced."""
+    pattern = rf"(<!-- {mark} -->\n).*?(<!-- end of {mark} -->)"
+    if not re.search(pattern, page, re.DOTALL):
+        raise ValueError(f"the page lacks the marks <!-- {mark} --> and <!-- end of {mark} -->; add both")
+    return re.sub(pattern, lambda found: f"{found[1]}{text.strip()}\n{found[2]}", page, flags=re.DOTALL)

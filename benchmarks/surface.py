@@ -1,0 +1,236 @@
+"""Speed away from the one game of ``speed``: ``python -m benchmarks.surface [arms] [growth] [first]``.
+
+``arms`` times uniINF for K from 2 to 1000, per seed-round and arm. ``growth`` fits time = a + b N T over rounds and
+seeds, measures peak memory, and draws both (docs/img/growth.png). ``first`` measures how soon the first result is
+there: from the shell to the first round, compiling one policy, importing. Without arguments all three.
+``--keep`` adds lines to ``results.jsonl``, puts the tables into docs/speed.md and draws the picture; ``--quick``
+shortens everything to see that it works.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import jax
+import numpy as np
+
+import jaxbandit as jb
+from benchmarks import records
+from benchmarks.accuracy import peak_memory
+from jaxbandit.runner import state_size
+
+ARMS = (2, 10, 32, 100, 1000)
+JUMP = 1.5  # what a seed-round and arm may cost more at the next larger K
+SECONDS = 1.0  # of one run, about
+
+ROUNDS, SEEDS = (1_000, 10_000, 100_000, 1_000_000), (1_000, 4_000, 16_000, 100_000)
+FLAT, FIXED_MS, MEMORY = 1.2, 50.0, 1.05  # largest over smallest b; a; largest over smallest peak
+
+FIRST_ROUND, COMPILE, IMPORT = 3.0, 3.0, 1.5  # seconds, seconds, times that of jax
+
+
+def world(num_arms: int) -> jb.Pareto:
+    return jb.Pareto(means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
+
+
+def seconds(num_arms: int, horizon: int, num_seeds: int) -> float:
+    """Of one run from call to dataset, compiled before."""
+    began = time.perf_counter()
+    jb.simulate(jb.UniINF(horizon=horizon), world(num_arms), horizon=horizon, num_seeds=num_seeds, record=16)
+    return time.perf_counter() - began
+
+
+def seats(num_arms: int) -> int:
+    """Seeds that fill one block on every device."""
+    return jax.local_device_count() * jb.Engine().width(num_arms, state_size(jb.UniINF(horizon=2), num_arms))
+
+
+def judged(reached: bool) -> str:
+    return "reached" if reached else "missed"
+
+
+def arms(repeats: int, quick: bool) -> tuple[str, dict]:
+    """Nanoseconds per seed-round and arm, and how they change from one K to the next."""
+    rounds = {}
+    for num_arms in ARMS:
+        seconds(num_arms, 64, seats(num_arms))  # compiles
+        taken = seconds(num_arms, 256, seats(num_arms))
+        rounds[num_arms] = 256 if quick else max(256, int(256 * SECONDS / taken))
+    times: dict[int, list[float]] = {num_arms: [] for num_arms in ARMS}
+    for _ in range(repeats):
+        for num_arms, horizon in rounds.items():
+            games = seats(num_arms)
+            times[num_arms].append(seconds(num_arms, horizon, games) / (games * horizon * num_arms) * 1e9)
+    each = {num_arms: statistics.median(taken) for num_arms, taken in times.items()}
+    lines = [
+        "| K | ns per seed-round | per arm | over the K before | |",
+        "|---:|---:|---:|---:|---|",
+    ]
+    before = None
+    for num_arms, cost in each.items():
+        ratio = "" if before is None else f"{cost / before:.2f}"
+        verdict = "" if before is None else f"<= {JUMP:g}: {judged(cost / before <= JUMP)}"
+        lines.append(f"| {num_arms} | {cost * num_arms:.1f} | {cost:.2f} | {ratio} | {verdict} |")
+        before = cost
+    return "\n".join(lines), {"ns_per_arm": each}
+
+
+def fit(work: np.ndarray, taken: np.ndarray) -> tuple[float, float]:
+    """The a >= 0 and b of taken = a + b work, by least squares of relative errors: the sizes span decades."""
+    design = np.stack([1 / taken, work / taken], axis=1)
+    (a, b), *_ = np.linalg.lstsq(design, np.ones_like(taken), rcond=None)
+    if a < 0:
+        share = work / taken
+        a, b = 0.0, share.sum() / (share @ share)
+    return float(a), float(b)
+
+
+def growth(repeats: int, quick: bool) -> tuple[str, dict]:
+    """Time over rounds and over seeds, with the fit, and peak memory over rounds."""
+    rounds, seeds = (ROUNDS[:2], SEEDS[:2]) if quick else (ROUNDS, SEEDS)
+    sizes = {"T": [(horizon, seats(10)) for horizon in rounds], "N": [(1_000, count) for count in seeds]}
+    seconds(10, 64, 64)
+    times: dict[str, list[float]] = {}
+    for name, points in sizes.items():
+        # The longest runs average by themselves.
+        runs = [[seconds(10, *point) for _ in range(repeats if point[0] * point[1] < 1e9 else 1)] for point in points]
+        times[name] = [statistics.median(taken) for taken in runs]
+    work = {name: np.array([horizon * count for horizon, count in points], float) for name, points in sizes.items()}
+    peaks = {horizon: peak_memory(horizon) for horizon in (rounds[0], rounds[-1])}
+    lines = [
+        "| over | a, ms | b, ns per seed-round | largest b over smallest | |",
+        "|---|---:|---:|---:|---|",
+    ]
+    values: dict = {"peak_mib": peaks, "sizes": sizes, "seconds": times}
+    for name, taken in times.items():
+        a, b = fit(work[name], np.asarray(taken))
+        local = (np.asarray(taken) - a) / work[name]
+        flat = float(local.max() / local.min())
+        verdict = f"a < {FIXED_MS:g}: {judged(a * 1e3 < FIXED_MS)}, b within {FLAT - 1:.0%}: {judged(flat <= FLAT)}"
+        points = sizes[name]
+        span = f"{name} = {points[0][name == 'N']:,} to {points[-1][name == 'N']:,}"
+        lines.append(f"| {span} | {a * 1e3:.1f} | {b * 1e9:.1f} | {flat:.2f} | {verdict} |")
+        values[name] = {"a": a, "b": b, "flat": flat}
+    low, high = peaks.values()
+    lines += [
+        "",
+        f"Peak memory: {low:.0f} MiB at T = {rounds[0]:,}, {high:.0f} MiB at T = {rounds[-1]:,}: "
+        f"{high / low:.3f} times (<= {MEMORY:g}: {judged(high / low <= MEMORY)}).",
+    ]
+    return "\n".join(lines), values
+
+
+def draw(values: dict) -> None:
+    """Time over rounds and over seeds with the fitted lines, and peak memory."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 3, figsize=(9, 2.8), constrained_layout=True)
+    for axis, name, label in zip(axes[:2], ("T", "N"), ("rounds T", "seeds N"), strict=True):
+        points = values["sizes"][name]
+        across = [point[name == "N"] for point in points]
+        work = np.array([horizon * count for horizon, count in points], float)
+        axis.loglog(across, values["seconds"][name], "o", color="#0072b2")
+        axis.loglog(across, values[name]["a"] + values[name]["b"] * work, "-", color="#d55e00")
+        axis.set(xlabel=label, ylabel="seconds", title=f"a + b N T, b = {values[name]['b'] * 1e9:.1f} ns")
+    peaks = values["peak_mib"]
+    axes[2].semilogx(list(peaks), list(peaks.values()), "o-", color="#0072b2")
+    axes[2].set(xlabel="rounds T", ylabel="peak MiB", ylim=(0, 1.2 * max(peaks.values())), title="peak memory")
+    figure.savefig(records.IMAGES / "growth.png", dpi=80)
+
+
+# Runs the command line in this process and says when the first call that plays is back.
+_FIRST = """
+import os, sys, time
+from jaxbandit import runner
+timed = runner._timed
+def first(*args, **kwargs):
+    out = timed(*args, **kwargs)
+    print("FIRST", time.time(), file=sys.stderr, flush=True)
+    os._exit(0)
+runner._timed = first
+from jaxbandit.cli import main
+sys.argv = ["jaxbandit", "run", sys.argv[1], "--out", sys.argv[2]]
+main()
+"""
+_COMPILE = """
+import jaxbandit as jb
+w = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)
+print(jb.simulate(jb.UniINF(horizon=64), w, horizon=64, num_seeds=64).attrs["compile_seconds"])
+"""
+_IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
+
+
+def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, cwd=records.ROOT)
+    if done.returncode:
+        raise RuntimeError(f"{command[:2]} failed:\n{done.stderr}")
+    return done
+
+
+def first_round() -> float:
+    """Seconds from starting the command to the end of the first call that plays."""
+    study = str(records.ROOT / "experiments" / "quickstart.toml")
+    with tempfile.TemporaryDirectory() as directory:
+        began = time.time()
+        done = python(_FIRST, study, directory)
+    return float(done.stderr.split("FIRST")[1].split()[0]) - began
+
+
+def first(repeats: int, quick: bool) -> tuple[str, dict]:
+    """How soon the first result is there."""
+    del quick
+    first_round()  # fills the compile cache
+    started = statistics.median(first_round() for _ in range(repeats))
+    compiled = statistics.median(float(python(_COMPILE, JAXBANDIT_CACHE="off").stdout) for _ in range(min(repeats, 3)))
+    imports: dict[str, list[float]] = {"jax": [], "jaxbandit": []}
+    for _ in range(repeats):
+        for name, taken in imports.items():
+            taken.append(float(python(_IMPORT.format(name)).stdout))
+    alone, ours = (statistics.median(taken) for taken in imports.values())
+    lines = [
+        "| | measured | must reach | |",
+        "|---|---:|---:|---|",
+        f"| `jaxbandit run experiments/quickstart.toml` to its first rounds, warm cache | {started:.2f} s "
+        f"| <= {FIRST_ROUND:g} s | {judged(started <= FIRST_ROUND)} |",
+        f"| compiling uniINF, K = 10 | {compiled:.2f} s | <= {COMPILE:g} s | {judged(compiled <= COMPILE)} |",
+        f"| `import jaxbandit` over `import jax` ({alone:.2f} s) | {ours / alone:.2f} | <= {IMPORT:g} "
+        f"| {judged(ours / alone <= IMPORT)} |",
+    ]
+    return "\n".join(lines), {"first_round": started, "compile": compiled, "import_ratio": ours / alone}
+
+
+PARTS = {"arms": arms, "growth": growth, "first": first}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=[], metavar="PART", help=f"of {', '.join(PARTS)}; default all")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="small sizes; never kept")
+    parser.add_argument("--keep", action="store_true", help="add to results.jsonl and docs/speed.md")
+    args = parser.parse_args()
+    unknown = set(args.parts) - set(PARTS)
+    if unknown:
+        parser.error(f"unknown part {sorted(unknown)[0]!r}; choose from {', '.join(PARTS)}")
+    for name in args.parts or PARTS:
+        text, values = PARTS[name](args.repeats, args.quick)
+        text = f"{records.heading(f'uniINF, median of {args.repeats}.')}\n{text}"
+        print(f"{name}: {text}\n", flush=True)
+        if args.keep and not args.quick:
+            records.keep(name, values)
+            if name == "growth":
+                draw(values)
+                text += "\n\n![Time over rounds and seeds with the fit, and peak memory](img/growth.png)"
+            records.publish(name, text)
+
+
+if __name__ == "__main__":
+    main()

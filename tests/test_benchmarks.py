@@ -1,0 +1,196 @@
+"""The benchmarks tell a fast program from a slow one, and a right one from a wrong one."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from benchmarks import competitors, guard, peer_worker, peers, records, roofline, speed, surface, sweeps
+from jaxbandit.cells import games
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def busy(milliseconds, regret=None):
+    """A run that keeps the processor busy for so long."""
+
+    def run():
+        end = time.process_time() + milliseconds / 1e3
+        while time.process_time() < end:
+            pass
+        return np.linspace(99.0, 101.0, 64) if regret is None else regret
+
+    return run
+
+
+def doctored(times_slower):
+    """A run of ours that is so many times slower than it should be, beside the plain one."""
+    share = 4 * times_slower / guard.EXPECTED
+    return {guard.OURS: (busy(share), 1), guard.PLAIN: (busy(4), 1)}
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    path = tmp_path / "results.jsonl"
+    monkeypatch.setattr(records, "RESULTS", path)
+    return path
+
+
+def test_the_guard_passes_what_is_as_fast_as_expected(results, capsys):
+    assert guard.main([], doctored(1.0)) == 0
+    assert "of the processor time" in capsys.readouterr().out
+
+
+def test_the_guard_notices_a_doctored_slow_run(results, capsys):
+    assert guard.main([], doctored(3.0)) == 1
+    assert "was lost" in capsys.readouterr().out
+
+
+def test_the_guard_knows_the_machine(results):
+    """A machine whose usual ratio is kept is held to it."""
+    assert guard.main(["--keep"], doctored(0.2)) == 0
+    (line,) = records.kept("guard")
+    assert line["machine"] == records.machine() and line["commit"] == records.commit()
+    assert line["ratio"] == pytest.approx(guard.EXPECTED / 0.2, rel=0.5)
+    assert guard.main([], doctored(1.0)) == 1
+    line["machine"] = "another"
+    results.write_text(json.dumps(line) + "\n")
+    assert guard.main([], doctored(1.0)) == 0
+
+
+def test_the_guard_notices_idle_cores():
+    assert "cores are idle" in guard.verdict(100.0, None, devices=1, cores=2)
+    assert guard.verdict(100.0, None, devices=2, cores=2) is None
+
+
+@pytest.mark.slow
+def test_the_guard_notices_the_engine_without_its_options():
+    run = [sys.executable, "-m", "benchmarks.guard", "--repeats", "2"]
+    done = subprocess.run(run, cwd=ROOT, env=os.environ | {"JAXBANDIT_XLA": "off"}, capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "idle" in done.stdout or "was lost" in done.stdout
+
+
+def test_a_wrong_kernel_is_seen():
+    made = {name: (busy(1), 1) for name in (speed.OURS, "C++ float32", "Numba prange")}
+    made["NumPy over seeds"] = (busy(1, np.linspace(79.0, 81.0, 64)), 1)
+    measured = speed.interleaved(made, repeats=1)
+    marked = [line for line in speed.table(measured).splitlines() if "**differs**" in line]
+    assert len(marked) == 1 and "NumPy over seeds" in marked[0]
+
+
+def test_bars_are_judged():
+    fast, slow = (speed.Figure(time, 0.0, 1.0, 1.0) for time in (1.0, 9.0))
+    rows = speed.bars({speed.OURS: fast, "C++ float32": fast, "Numba prange": slow, "plain vmap(scan)": slow})
+    cpp, numba, numpy, plain = rows.splitlines()[2:]
+    assert "| 1.00 | <= 1.8 | reached |" in cpp
+    assert "| 9.00 | >= 4 | reached |" in numba
+    assert "not measured" in numpy
+    assert "| 9.00 | >= 12 | missed |" in plain
+
+
+@pytest.mark.slow
+def test_all_competitors_play_one_game():
+    """Mean regrets within 5 standard errors, a false alarm in 1.7 million; C++ and Numba have the same luck."""
+    figures, regrets = {}, {}
+    for name, (run, _) in speed.contestants(300, 512, slow_share=1).items():
+        regrets[name] = run()
+        figures = figures | speed.interleaved({name: (run, 1)}, 1)
+    assert "differs" not in speed.table(figures)
+    np.testing.assert_allclose(regrets["C++ float64"], regrets["Numba prange"])
+
+
+def test_numpy_plays_the_game_of_the_others():
+    regret = competitors.numpy_seeds([0.5, 1.0], 1.6, 100, 64, "float32", 1)()
+    assert regret.shape == (64,)
+    assert 0 < regret.mean() < 25  # uniform play
+
+
+def test_pages_have_their_marks():
+    page = "a\n<!-- x -->\nold\n<!-- end of x -->\nb\n"
+    assert records.replaced(page, "x", "new\\1") == "a\n<!-- x -->\nnew\\1\n<!-- end of x -->\nb\n"
+    with pytest.raises(ValueError, match="lacks the marks <!-- y -->"):
+        records.replaced(page, "y", "new")
+
+
+def test_kept_lines_are_read():
+    """Every line of the file that is in the repository."""
+    for line in records.RESULTS.read_text().splitlines() if records.RESULTS.exists() else []:
+        assert {"benchmark", "date", "commit", "machine"} <= json.loads(line).keys()
+
+
+def test_a_peer_that_is_not_there_is_left_out(monkeypatch, capsys):
+    monkeypatch.setattr(peers, "environment", lambda name: sys.executable)
+    with peers.started(["smpybandits"]) as found:
+        assert found == []
+    assert "SMPyBandits: left out, ModuleNotFoundError" in capsys.readouterr().out
+
+
+def test_peers_live_in_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert peers.cache_directory().is_relative_to(tmp_path)
+    assert not peers.cache_directory().is_relative_to(ROOT)
+
+
+def test_a_peer_plays_the_game():
+    """One that always plays the best arm has no regret; one that plays the last has the gap in every round."""
+
+    class Stubborn:
+        def play(self, policy, means, horizon, seed):
+            arm = {"best": 0, "last": means.size - 1}[policy]
+            rewards = []
+            pulls = peer_worker.play_by_hand(lambda: arm, lambda _, r: rewards.append(r), means, horizon, seed)
+            assert len(rewards) == horizon and set(rewards) <= {0.0, 1.0}
+            return pulls
+
+    for policy, regret in (("best", 0.0), ("last", 10.0)):
+        answer = peer_worker.answer(Stubborn(), policy, peers.MEANS, horizon=50, budget=0, seed=1)
+        assert (answer["games"], answer["regrets"]) == (1, [pytest.approx(regret)])
+
+
+def test_peers_are_judged():
+    slow, fast = peers.Figure(1e3, 1.0, 0.1), peers.Figure(5e5, 1.0, 0.1)
+    measured = {("ucb1", "jaxbandit"): fast, ("ucb1", "pymab"): slow, ("ucb1", "smpybandits"): slow}
+    rows = peers.table(measured).splitlines()
+    assert "| 500 times | >= 300: reached |" in rows[3]
+    assert "| 500 times | >= 1000: missed |" in rows[4]
+
+
+def test_growth_is_fitted():
+    work = np.geomspace(1e5, 1e9, 5)
+    assert surface.fit(work, 0.02 + 2e-8 * work) == (pytest.approx(0.02), pytest.approx(2e-8))
+    a, b = surface.fit(work, 2e-8 * work * np.array([0.9, 1.0, 1.0, 1.0, 1.0]))  # the least squares have a < 0
+    assert a == 0 and b == pytest.approx(2e-8, rel=0.03)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_every_policy_has_its_sweep():
+    """A sweep and one of its points, with as many games, for all of the registry."""
+    found = sweeps.examples()
+    assert {entry["name"] for entry, _, _ in found.values()} == set(jb.POLICIES)
+    for entry, swept, values in found.values():
+        assert len(set(values)) == sweeps.POINTS
+        sweep, point = sweeps.plans(entry, swept, values, 100).values()
+        assert (len(games(sweep)), len(games(point))) == (sweeps.POINTS, 1)
+        assert point.num_seeds == sweeps.POINTS * sweep.num_seeds
+
+
+def test_the_page_has_a_place_for_every_table():
+    page = records.PAGE.read_text()
+    for mark in ("speed", "peers", "sweeps", *surface.PARTS):
+        records.replaced(page, mark, "x")
+
+
+def test_the_roofline_counts_what_a_round_computes():
+    """More arms, more work; two pairs of random words are some 240 operations on integers."""
+    few, many = (roofline.instructions(num_arms) for num_arms in (2, 10))
+    assert all(many[pipe] > few[pipe] for pipe in ("float", "special"))
+    assert 200 < few["integer"] < many["integer"] < 500
+    assert roofline.nanoseconds(few, roofline.CARDS["A100"]) < roofline.nanoseconds(many, roofline.CARDS["A100"]) < 1
+    records.replaced(roofline.PAGE.read_text(), "roofline", "x")
