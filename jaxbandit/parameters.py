@@ -17,7 +17,7 @@ from jaxbandit.grid import suggest
 from jaxbandit.types import is_static, public_fields, rank
 
 GAP = "gap"
-SIDES = ("policy", "environment")
+SIDES: tuple[str, str] = ("policy", "environment")
 
 
 def movable(obj: Any, *, whole: bool = False) -> dict[str, float]:

@@ -1,0 +1,4 @@
+"""How regret depends on everything: derivatives, shares of variance, screening."""
+
+from jaxbandit.sensitivity.local import local as local
+from jaxbandit.sensitivity.score import score as score
