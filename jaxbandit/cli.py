@@ -1,4 +1,4 @@
-"""The command line: ``jaxbandit run``, ``plan``, ``plot``, ``certify``, ``list``, ``inspect``, ``doctor``."""
+"""The command line: ``jaxbandit run``, ``plan``, ``plot``, ``sensitivity``, ``certify``, ``list`` and others."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ import xarray as xr
 from rich.console import Console
 from rich.table import Table
 
-from jaxbandit import entries, forecast, run_study, tables, teams, xla
+from jaxbandit import commands, entries, forecast, run_study, tables, teams, xla
 from jaxbandit.assemble import opened
 from jaxbandit.campaign import Report
 from jaxbandit.interrupt import InterruptedRunError, interruptible
@@ -201,6 +201,9 @@ def certify(
         good = good and bool(facts)
         console.print(f"control, {name}: " + (f"fails, as it must ({', '.join(facts)})" if facts else "PASSES: blind"))
     raise typer.Exit(0 if good else 1)
+
+
+app.command("sensitivity")(commands.sensitivity)
 
 
 @app.command("list")

@@ -3,12 +3,13 @@
 A name is that of a field, ``"initial_scale"``; of a field of a world inside a world, ``"law.tail_index"`` (or
 ``"tail_index"`` where only one field has that name); or ``"gap"`` of a world with means: the distance of the other
 arms' means from the best one's, all of them stretched alike. Where a policy and its world both have a name,
-``"policy.scale"`` and ``"environment.scale"`` tell them apart.
+``"policy.scale"`` and ``"environment.scale"`` tell them apart. A box gives ranges to several.
 """
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from jax.core import Tracer
@@ -18,6 +19,24 @@ from jaxbandit.types import is_static, public_fields, rank
 
 GAP = "gap"
 SIDES: tuple[str, str] = ("policy", "environment")
+SCALES = ("log", "linear")
+
+
+class Range(NamedTuple):
+    """Where a parameter lies; ``scale`` says whether its logarithm or itself is spread evenly there."""
+
+    low: float
+    high: float
+    scale: str
+
+    def value(self, unit: float) -> float:
+        """The value at a place between 0 and 1."""
+        if self.scale == "log":
+            return self.low * (self.high / self.low) ** unit
+        return self.low + unit * (self.high - self.low)
+
+
+Box = dict[str, Range]
 
 
 def movable(obj: Any, *, whole: bool = False) -> dict[str, float]:
@@ -103,7 +122,7 @@ def place(policy: Any, environment: Any, name: str, *, whole: bool = False) -> t
     return found[0]
 
 
-def values_of(policy: Any, environment: Any, names: Any) -> dict[str, float]:
+def values_of(policy: Any, environment: Any, names: Sequence[str]) -> dict[str, float]:
     """The values of parameters of a policy and its world, by the names given."""
     sides = dict(zip(SIDES, (policy, environment), strict=True))
     placed = {name: place(policy, environment, name, whole=True) for name in names}
@@ -117,6 +136,60 @@ def move(policy: Any, environment: Any, values: Mapping[str, float]) -> tuple[An
         side, inner = place(policy, environment, name, whole=True)
         pair[side] = with_value(pair[side], inner, value)
     return pair["policy"], pair["environment"]
+
+
+def having(pairs: Sequence[tuple[Any, Any]], names: Sequence[str]) -> list[tuple[int, int]]:
+    """(number of the pair, number of the name) wherever a pair has the parameter; raises if no pair has it."""
+    found = []
+    for number, name in enumerate(names):
+        if list(names).count(name) > 1:
+            raise ValueError(f"parameter {name!r} is named twice; name it once")
+        errors = []
+        for n, pair in enumerate(pairs):
+            try:
+                place(*pair, name)
+            except ValueError as error:
+                errors.append(error)
+            else:
+                found.append((n, number))
+        if len(errors) == len(pairs):
+            raise errors[0]
+    return sorted(found)
+
+
+def as_box(box: Mapping[str, Sequence[float]], scale: str | Mapping[str, str] = "log") -> Box:
+    """The ranges of a box, checked."""
+    if not box:
+        raise ValueError('the box is empty; give at least one range, e.g. {"initial_scale": [1.0, 16.0]}')
+    for name in scale if isinstance(scale, Mapping) else ():
+        if name not in box:
+            raise ValueError(f"scale names {name!r}, which is not in the box; {suggest(name, list(box))}")
+    ranges = {}
+    for name, ends in box.items():
+        kind = scale.get(name, "log") if isinstance(scale, Mapping) else scale
+        if kind not in SCALES:
+            raise ValueError(f"the scale of {name} must be 'log' or 'linear', got {kind!r}")
+        numbers = [isinstance(end, int | float | np.number) and not isinstance(end, bool) for end in ends]
+        if numbers != [True, True] or not -math.inf < ends[0] < ends[1] < math.inf:
+            raise ValueError(f"the range of {name} must be [low, high] with low < high, got {list(ends)}")
+        if kind == "log" and ends[0] <= 0:
+            raise ValueError(
+                f"the range of {name} starts at {ends[0]:g}, where there is no logarithm; "
+                "start above 0, or give it the scale 'linear'"
+            )
+        ranges[name] = Range(float(ends[0]), float(ends[1]), kind)
+    return ranges
+
+
+def check_range(policy: Any, environment: Any, name: str, ends: Range) -> None:
+    """Raises where a parameter of a policy and its world may not be at an end of its range."""
+    for end in (ends.low, ends.high):
+        try:
+            move(policy, environment, {name: end})
+        except ValueError as error:
+            raise ValueError(
+                f"the range of {name}, [{ends.low:g}, {ends.high:g}], reaches invalid values: {error}"
+            ) from None
 
 
 def _has(obj: Any, name: str) -> bool:

@@ -21,6 +21,7 @@ LAYERS = [
     ["policies", "environments", "game"],
     ["engine", "grid", "readers", "facts", "checks"],
     ["totals", "checkpoint", "entries", "parameters"],
+    ["sections"],
     ["runner", "study"],
     ["progress", "results"],
     ["statistics", "certify"],
@@ -30,8 +31,8 @@ LAYERS = [
     ["cover", "player"],
     ["assemble"],
     ["campaign"],
-    ["run_study", "forecast", "interrupt"],
-    ["tables", "teams"],
+    ["run_study", "forecast", "interrupt", "sensitivity"],
+    ["tables", "teams", "commands"],
     ["cli", "__init__"],
     ["__main__"],
 ]

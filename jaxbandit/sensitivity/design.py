@@ -1,36 +1,16 @@
 """Boxes of parameters, the designs that fill them (SALib's), and their evaluation on one lane axis."""
 
 import importlib
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxbandit.checks import check_whole
 from jaxbandit.coupled import play_pairs
-from jaxbandit.parameters import move
+from jaxbandit.parameters import Box, Range, check_range, having, move
 from jaxbandit.runner import Engine
 from jaxbandit.sensitivity.points import Pairs
-
-SCALES = ("log", "linear")
-
-
-class Range(NamedTuple):
-    """Where a parameter lies; ``scale`` says whether its logarithm or itself is uniform there."""
-
-    low: float
-    high: float
-    scale: str
-
-    def value(self, unit: float) -> float:
-        """The value at a place between 0 and 1."""
-        if self.scale == "log":
-            return self.low * (self.high / self.low) ** unit
-        return self.low + unit * (self.high - self.low)
-
-
-Box = dict[str, Range]
 
 
 class Evaluated(NamedTuple):
@@ -41,31 +21,6 @@ class Evaluated(NamedTuple):
     units: np.ndarray  # [points, parameters]  in the unit cube
     regret: np.ndarray  # [points, seeds]
     failed: int
-
-
-def as_box(box: Mapping[str, Sequence[float]], scale: str | Mapping[str, str] = "log") -> Box:
-    """The ranges of a box, checked."""
-    if not box:
-        raise ValueError('the box is empty; give at least one range, e.g. {"initial_scale": [1.0, 16.0]}')
-    if isinstance(scale, Mapping):
-        for name in scale:
-            if name not in box:
-                raise ValueError(f"scale names {name!r}, which is not in the box: {', '.join(box)}")
-    ranges = {}
-    for name, ends in box.items():
-        kind = scale.get(name, "log") if isinstance(scale, Mapping) else scale
-        if kind not in SCALES:
-            raise ValueError(f"the scale of {name} must be 'log' or 'linear', got {kind!r}")
-        numbers = [isinstance(end, int | float | np.number) and not isinstance(end, bool) for end in ends]
-        if numbers != [True, True] or not -math.inf < ends[0] < ends[1] < math.inf:
-            raise ValueError(f"the range of {name} must be [low, high] with low < high, got {list(ends)}")
-        if kind == "log" and ends[0] <= 0:
-            raise ValueError(
-                f"the range of {name} starts at {ends[0]:g}, where there is no logarithm; "
-                "start above 0, or give it the scale 'linear'"
-            )
-        ranges[name] = Range(float(ends[0]), float(ends[1]), kind)
-    return ranges
 
 
 def sampler(module: str) -> Callable[..., np.ndarray]:
@@ -97,12 +52,13 @@ def evaluate(
     check_whole("num_seeds", num_seeds, 2, "the noise of a mean over seeds needs two")
     names = list(box)
     owned: dict[int, list[str]] = {}
-    for n, number in pairs.having(names):
+    for n, number in having(pairs.pairs, names):
         owned.setdefault(n, []).append(names[number])
     cubes = {count: design(count) for count in {len(mine) for mine in owned.values()}}
     points = []
     for n, mine in owned.items():
-        _check_corners(*pairs.pairs[n], {name: box[name] for name in mine})
+        for name in mine:
+            check_range(*pairs.pairs[n], name, box[name])
         rows = [
             {name: box[name].value(u) for name, u in zip(mine, row, strict=True)} for row in cubes[len(mine)].tolist()
         ]
@@ -148,7 +104,8 @@ def without_noise(form: Callable[[np.ndarray], np.ndarray], values: np.ndarray, 
 def centred_interval(samples: np.ndarray, estimate: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Limits from bootstrap samples [samples, ...]: their spread around their own mean, laid around the estimate.
 
-    Resampled seeds repeat themselves, so that a bootstrap sample has noise once more than the estimate: its mean is off.
+    Resampled seeds repeat themselves, so that a bootstrap sample has noise once more than the estimate, and its mean
+    is off.
     """
     tail = (1 - level) / 2
     with np.errstate(invalid="ignore"):
@@ -157,15 +114,9 @@ def centred_interval(samples: np.ndarray, estimate: np.ndarray, level: float) ->
     return estimate + low, estimate + high
 
 
-def _check_corners(policy: Any, environment: Any, box: Box) -> None:
-    for name, ends in box.items():
-        for end in (ends.low, ends.high):
-            try:
-                move(policy, environment, {name: end})
-            except ValueError as error:
-                raise ValueError(
-                    f"the range of {name}, [{ends.low:g}, {ends.high:g}], reaches invalid values: {error}"
-                ) from None
+def range_coordinates(box: Box) -> dict[str, Any]:
+    """The ranges as coordinates along ``parameter``."""
+    return {f"range_{end}": ("parameter", [getattr(ends, end) for ends in box.values()]) for end in Range._fields}
 
 
 def _moved(policy: Any, environment: Any, values: Mapping[str, float]) -> tuple[Any, Any]:

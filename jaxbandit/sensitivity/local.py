@@ -9,7 +9,7 @@ import xarray as xr
 
 from jaxbandit.checks import check_whole
 from jaxbandit.coupled import play_pairs
-from jaxbandit.parameters import move, place, values_of
+from jaxbandit.parameters import having, move, place, values_of
 from jaxbandit.runner import Engine
 from jaxbandit.sensitivity.points import Pairs, pairs_of
 
@@ -119,7 +119,7 @@ def local_of_pairs(
         raise ValueError(f"check_seeds must be at most num_seeds = {num_seeds}, got {check_seeds}; leave it out")
     names = list(parameters)
     steps = checked_steps(names, step)
-    moved = pairs.having(names)  # [(pair, parameter number)]
+    moved = having(pairs.pairs, names)  # [(pair, parameter number)]
     points, counts = [], []
     for n, number in moved:
         h = steps[number]
@@ -202,7 +202,7 @@ def _estimates(up: np.ndarray, down: np.ndarray, half: Sequence[np.ndarray], h: 
         extrapolated = False
         if half:
             count = half[0].size
-            coarse, fine = slope(up[:count], down[:count], h), slope(*half, h / 2)
+            coarse, fine = slope(up[:count], down[:count], h), slope(half[0], half[1], h / 2)
             # D(h) = D + c h^2: the two steps differ by 3/4 of the first one's bias.
             bias, terms = 4 / 3 * (coarse.value - fine.value), 4 / 3 * (coarse.terms - fine.terms)
             bias_stderr = _stderr(terms)
@@ -218,13 +218,13 @@ def _estimates(up: np.ndarray, down: np.ndarray, half: Sequence[np.ndarray], h: 
 
 
 def _difference(up: np.ndarray, down: np.ndarray, h: float) -> _Slope:
-    """dR / d log theta."""
+    """In units of regret per log theta."""
     slopes = (up - down) / (2 * h)
     return _Slope(slopes.mean(), slopes - slopes.mean())
 
 
 def _log_difference(up: np.ndarray, down: np.ndarray, h: float) -> _Slope:
-    """d log R / d log theta; its terms by the delta method."""
+    """Of the logarithm of mean regret; its terms by the delta method."""
     high, low = up.mean(), down.mean()
     if not (high > 0 and low > 0):
         return _Slope(math.nan, np.full(up.size, math.nan))

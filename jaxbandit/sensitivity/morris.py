@@ -7,8 +7,9 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.checks import check_whole
+from jaxbandit.parameters import as_box
 from jaxbandit.runner import Engine
-from jaxbandit.sensitivity.design import as_box, centred_interval, evaluate, sampler, without_noise
+from jaxbandit.sensitivity.design import centred_interval, evaluate, range_coordinates, sampler, without_noise
 from jaxbandit.sensitivity.points import Pairs, pairs_of
 from jaxbandit.statistics import check_level
 
@@ -119,8 +120,8 @@ def morris_of_pairs(
     played = evaluate(
         pairs, ranges, design, horizon=horizon, num_seeds=num_seeds, seed=seed, dtype=dtype, engine=engine
     )
-    variables = {name: np.full((len(pairs.pairs), len(names)), np.nan) for name in LONG_NAMES if name != "failed"}
-    variables["failed"] = np.full(len(pairs.pairs), np.nan)
+    shape = (len(pairs.pairs), len(names))
+    variables = {name: np.full(shape[:1] if name == "failed" else shape, np.nan) for name in LONG_NAMES}
     for one in played:
         effects = elementary_effects(one.units, one.regret, num_trajectories)
         where = [names.index(name) for name in one.names]
@@ -130,8 +131,7 @@ def morris_of_pairs(
         variables["failed"][one.pair] = one.failed
     behind: dict[str, Any] = {"parameter": names}
     ds = pairs.dataset(variables, behind, LONG_NAMES)
-    ends = {end: ("parameter", [getattr(ranges[name], end) for name in names]) for end in ("low", "high", "scale")}
-    return ds.assign_coords(ends).assign_attrs(
+    return ds.assign_coords(range_coordinates(ranges)).assign_attrs(
         kind="Morris screening",
         horizon=horizon,
         num_seeds=num_seeds,

@@ -9,7 +9,6 @@ import xarray as xr
 
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import as_grid, registry_name
-from jaxbandit.parameters import place
 from jaxbandit.policies import POLICIES
 from jaxbandit.results import labelled_dataset, product_dataset
 from jaxbandit.study import Study
@@ -22,24 +21,6 @@ class Pairs:
 
     pairs: Sequence[tuple[Any, Any]]
     coordinates: Callable[[], xr.Dataset]  # a dataset without variables: dimensions of the sweep
-
-    def having(self, names: Sequence[str], *, whole: bool = False) -> list[tuple[int, int]]:
-        """(pair, number of the name) wherever a pair has the parameter; raises if none has it."""
-        found = []
-        for number, name in enumerate(names):
-            if list(names).count(name) > 1:
-                raise ValueError(f"parameter {name!r} is named twice; name it once")
-            errors = []
-            for n, pair in enumerate(self.pairs):
-                try:
-                    place(*pair, name, whole=whole)
-                except ValueError as error:
-                    errors.append(error)
-                else:
-                    found.append((n, number))
-            if len(errors) == len(self.pairs):
-                raise errors[0]
-        return sorted(found)
 
     def dataset(
         self, variables: Mapping[str, np.ndarray], behind: Mapping[str, Any], long_names: Mapping[str, str]
@@ -85,14 +66,6 @@ def pairs_of(policy: Any, environment: Any) -> Pairs:
 
 def pairs_of_study(study: Study) -> Pairs:
     """Every policy, as told by the world, in every world of a study."""
-    worlds = study.worlds()
-    told = [[entry.grid(world).points for world in worlds] for entry in study.policy_entries()]
-    pairs = [
-        (points[e][p], world.environment)
-        for points in told
-        for p in range(len(points[0]))
-        for e, world in enumerate(worlds)
-    ]
 
     def coordinates() -> xr.Dataset:
         policies = zip(study.policy_entries(), study.policy_grids(), strict=True)
@@ -104,4 +77,4 @@ def pairs_of_study(study: Study) -> Pairs:
             {},
         )
 
-    return Pairs(pairs, coordinates)
+    return Pairs(study.pairs(), coordinates)

@@ -9,8 +9,9 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.checks import check_whole
+from jaxbandit.parameters import as_box
 from jaxbandit.runner import Engine
-from jaxbandit.sensitivity.design import as_box, centred_interval, evaluate, sampler, without_noise
+from jaxbandit.sensitivity.design import centred_interval, evaluate, range_coordinates, sampler, without_noise
 from jaxbandit.sensitivity.points import Pairs, pairs_of
 from jaxbandit.statistics import check_level
 
@@ -160,8 +161,7 @@ def sobol_of_pairs(
                 stacklevel=2,
             )
     ds = pairs.dataset(variables, {"parameter": names, "bin": np.arange(NUM_BINS)}, LONG_NAMES)
-    ends = {end: ("parameter", [getattr(ranges[name], end) for name in names]) for end in ("low", "high", "scale")}
-    return ds.assign_coords(ends).assign_attrs(
+    return ds.assign_coords(range_coordinates(ranges)).assign_attrs(
         kind="Sobol' indices",
         horizon=horizon,
         num_seeds=num_seeds,
