@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import style
+from jaxbandit.parameters import Range
 
 LEVEL = 0.95  # of the intervals of elasticities
 MEASURES = {
@@ -107,6 +108,10 @@ def response_curves(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[
                 axis.plot(one.response_value, one.response, marker="o", markersize=3, label=str(world), **look)
                 axis.fill_between(one.response_value, one.low, one.high, color=look["color"], alpha=0.2, linewidth=0)
             axis.set(xscale=str(at.range_scale.values), xlabel=str(name), ylabel="mean pseudo-regret")
+            ends = Range(*(at[f"range_{end}"].item() for end in Range._fields))
+            marks = [ends.value(place) for place in (0.0, 0.25, 0.5, 0.75, 1.0)]
+            axis.set_xticks(marks, [f"{mark:.3g}" for mark in marks])
+            axis.minorticks_off()
         style.legend(figure, axes[0], f"bands: {data.attrs['band']}")
         return style.save(figure, path, also)
 

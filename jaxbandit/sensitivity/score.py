@@ -89,7 +89,7 @@ def score(
         theta = jnp.asarray(value_of(policy, name))
         play = jax.jit(functools.partial(_play, as_arrays(policy), as_arrays(environment), attribute, horizon, plain))
         parts = [play(theta, jnp.asarray(seed), jnp.asarray(block, jnp.uint32)) for block in blocks]
-        means = jax.vmap(as_arrays(environment).means)(jnp.arange(1, horizon + 1))  # [rounds, K]
+        means = jax.vmap(as_arrays(environment).means)(jnp.arange(1, horizon + 1, dtype=jnp.int32))  # [rounds, K]
         best = float(means.sum(axis=0).min())
     samples, losses = (np.concatenate([np.asarray(part[n], np.float64) for part in parts]) for n in range(2))
     found = {
@@ -138,7 +138,7 @@ def _one_game(policy, environment, attribute: str, horizon: int, plain: bool, th
         return (policy.update(state, t, x, arm, loss), log_p), seen
 
     start = policy.init(environment.num_arms), jnp.zeros(())
-    return lax.scan(play_round, start, jnp.arange(1, horizon + 1))[1]
+    return lax.scan(play_round, start, jnp.arange(1, horizon + 1, dtype=jnp.int32))[1]
 
 
 def _conditioned(loss: Array, threshold: Array, survival: Any) -> tuple[Array, Array]:

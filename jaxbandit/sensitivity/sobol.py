@@ -219,10 +219,11 @@ def response(units: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def _forms(weights: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Variance, then the numerators of both kinds of indices: [..., 1 + 2 D], of [..., rows, 2 + D]."""
-    centre = np.einsum("n,...n->...", weights, (table[..., 0] + table[..., -1]) / 2)
+    centre = np.einsum("n,...nj->...", weights, table) / table.shape[-1]
     table = table - centre[..., None, None]
     a, mixed, b = table[..., 0], table[..., 1:-1], table[..., -1]
     variance = np.einsum("n,...n->...", weights, (a * a + b * b) / 2)
+    variance = variance - np.einsum("n,...n->...", weights, (a + b) / 2) ** 2
     change = mixed - a[..., None]
     first = np.einsum("n,...n,...nj->...j", weights, b, change)
     total = np.einsum("n,...nj->...j", weights, change * change) / 2

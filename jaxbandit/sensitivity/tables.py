@@ -1,5 +1,6 @@
 """The results of a sensitivity study as tables for the terminal and as rows for programs."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -60,7 +61,7 @@ def remarks(ds: xr.Dataset) -> Iterator[str]:
 
 
 def rows(ds: xr.Dataset) -> list[dict[str, Any]]:
-    """Every number of every policy, world and parameter the pair has."""
+    """Every number of every policy, world and parameter the pair has; None where one is not finite."""
     ds = labelled(ds)
     names = [
         name for name, variable in ds.data_vars.items() if "parameter" in variable.dims and "bin" not in variable.dims
@@ -73,11 +74,11 @@ def rows(ds: xr.Dataset) -> list[dict[str, Any]]:
                 at = ds.sel(policy=policy, environment=world, parameter=parameter)
                 if at[known].isnull().all():
                     continue  # a parameter that the pair does not have
-                numbers = {str(name): at[name].item() for name in names}
+                numbers = {str(name): value if math.isfinite(value := at[name].item()) else None for name in names}
                 found.append({"policy": str(policy), "environment": str(world), "parameter": str(parameter)} | numbers)
     return found
 
 
-def _cell(numbers: list[float]) -> str:
-    value, *error = (f"{number:.3g}" for number in numbers)
+def _cell(numbers: list[float | None]) -> str:
+    value, *error = ("-" if number is None else f"{number:.3g}" for number in numbers)
     return value if not error else f"{value} ± {error[0]}" if len(error) == 1 else f"{value} ({error[0]} to {error[1]})"
