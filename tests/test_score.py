@@ -35,7 +35,7 @@ def test_it_agrees_with_coupled_differences_and_the_plain_one_does_not(policy, p
     # Within 4 standard errors: a false alarm in 16,000 for each triple.
     difference = sensitivity.local(policy, world, [parameter], horizon=100, num_seeds=30_000, seed=1, check_seeds=0)
     scored = {
-        plain: sensitivity.score(policy, world, parameter, horizon=100, num_seeds=4096, plain=plain)
+        plain: sensitivity.score(policy, world, parameter, horizon=100, num_seeds=16_384, plain=plain)
         for plain in (False, True)
     }
     assert abs(z_score(scored[False], difference)) < 4
@@ -49,16 +49,17 @@ def test_it_agrees_with_coupled_differences_and_the_plain_one_does_not(policy, p
 @pytest.mark.slow
 def test_it_ends_near_a_hundred_rounds():
     spread = [
-        float(sensitivity.score(UNIINF, PARETO, "initial_scale", horizon=T, num_seeds=256).gradient_std)
+        float(sensitivity.score(UNIINF, PARETO, "initial_scale", horizon=T, num_seeds=2048).gradient_std)
         for T in (100, 300)
     ]
     assert spread[0] < 100
     assert spread[1] > 10 * spread[0]
 
 
+@pytest.mark.slow
 def test_its_games_are_those_of_simulate():
-    ds = sensitivity.score(UNIINF, PARETO, "initial_scale", horizon=20, num_seeds=64)
-    played = jb.simulate(UNIINF, PARETO, horizon=20, num_seeds=64, record=[20], dtype="float64")
+    ds = sensitivity.score(UNIINF, PARETO, "initial_scale", horizon=100, num_seeds=2048)
+    played = jb.simulate(UNIINF, PARETO, horizon=100, num_seeds=2048, record=[100], dtype="float64")
     assert float(ds.regret) == pytest.approx(float(played.regret.mean()), rel=1e-12)
 
 
@@ -77,7 +78,7 @@ def test_a_conditioned_loss_keeps_its_law_as_the_threshold_moves(threshold, x64)
     # For a smooth g, d/dC E[g(l) 1(|l| < C)] = g(C) f(C) + g(-C) f(-C): what the score and the moving loss must
     # give together, by an average over the quantiles of a normal law.
     world = jb.Gaussian(means=[0.3], scale=1.0)
-    levels = (np.arange(20_000) + 0.5) / 20_000
+    levels = (np.arange(4_000) + 0.5) / 4_000
     losses = jnp.asarray(0.3 + np.sqrt(2) * np.asarray(jax.scipy.special.erfinv(2 * levels - 1)))
 
     def survival(z):
@@ -93,7 +94,7 @@ def test_a_conditioned_loss_keeps_its_law_as_the_threshold_moves(threshold, x64)
 
     found = float(jax.vmap(one)(losses).mean())
     density = [np.exp(-((z - 0.3) ** 2) / 2) / np.sqrt(2 * np.pi) for z in (threshold, -threshold)]
-    assert found == pytest.approx(density[0] * np.exp(threshold) + density[1] * np.exp(-threshold), rel=1e-3)
+    assert found == pytest.approx(density[0] * np.exp(threshold) + density[1] * np.exp(-threshold), rel=3e-3)
 
 
 @pytest.mark.parametrize(
