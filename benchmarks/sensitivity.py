@@ -3,8 +3,7 @@
 Plays uniINF, K = 10, Pareto losses of index 1.6. First the local gradient of two parameters beside the plain
 simulation of as many seeds, interleaved, as a ratio of medians: four coupled lanes per seed make it 4 and a little
 (``--limit 4.5``); the check of the step's bias on one seed in sixteen is included. Then Sobol' indices of two
-parameters
-from 1024 evaluations of 64 seeds, compilation included. Exit code 1 if a limit is broken.
+parameters from 1024 evaluations of 64 seeds, compilation included. Exit code 1 if a limit is broken.
 """
 
 import argparse

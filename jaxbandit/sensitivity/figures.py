@@ -13,7 +13,7 @@ from jaxbandit.parameters import Range
 
 LEVEL = 0.95  # of the intervals of elasticities
 MEASURES = {
-    "local sensitivity": {"elasticity": "elasticity of regret, d log R / d log theta"},
+    "local sensitivity": {"elasticity": "d log R / d log theta"},
     "Sobol' indices": {"first_order": "share of the variance of regret, alone", "total_order": "with others"},
     "Morris screening": {"mu_star": "mean absolute effect on regret", "size": "root mean square, free of noise"},
 }
@@ -110,10 +110,15 @@ def response_curves(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[
             axis.set(xscale=str(at.range_scale.values), xlabel=str(name), ylabel="mean pseudo-regret")
             ends = Range(*(at[f"range_{end}"].item() for end in Range._fields))
             marks = [ends.value(place) for place in (0.0, 0.25, 0.5, 0.75, 1.0)]
-            axis.set_xticks(marks, [f"{mark:.3g}" for mark in marks])
+            axis.set_xticks(marks, [short(mark) for mark in marks])
             axis.minorticks_off()
         style.legend(figure, axes[0], f"bands: {data.attrs['band']}")
         return style.save(figure, path, also)
+
+
+def short(value: float) -> str:
+    """A number in three digits, or whole from a thousand on."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
 
 
 def labelled(ds: xr.Dataset) -> xr.Dataset:

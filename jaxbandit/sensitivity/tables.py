@@ -9,7 +9,7 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
-from jaxbandit.sensitivity.figures import labelled
+from jaxbandit.sensitivity.figures import labelled, short
 
 COLUMNS = {
     "local sensitivity": {
@@ -80,5 +80,5 @@ def rows(ds: xr.Dataset) -> list[dict[str, Any]]:
 
 
 def _cell(numbers: list[float | None]) -> str:
-    value, *error = ("-" if number is None else f"{number:.3g}" for number in numbers)
+    value, *error = ("-" if number is None else short(number) for number in numbers)
     return value if not error else f"{value} ± {error[0]}" if len(error) == 1 else f"{value} ({error[0]} to {error[1]})"
