@@ -1,6 +1,9 @@
 """[sensitivity] of a study file: what it may ask, what is kept, and the command that runs it."""
 
 import json
+import pathlib
+import re
+import tomllib
 
 import pytest
 import xarray as xr
@@ -9,7 +12,10 @@ from typer.testing import CliRunner
 import jaxbandit as jb
 from jaxbandit import sensitivity
 from jaxbandit.cli import app
-from jaxbandit.study import Study
+from jaxbandit.study import Study, parse
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "sensitivity.md").read_text(encoding="utf-8")
 
 STUDY = """
 title = "in a second"
@@ -131,3 +137,18 @@ def test_policies_are_told_by_each_world():
         environments=[{"name": "pareto", "means": [0.5, 1.0], "tail_index": [1.3, 1.6]}],
     ).pairs()
     assert [policy.moment_order for policy, _ in pairs] == [world.moment_order for _, world in pairs]
+
+
+def test_the_page_and_the_experiment_are_studies():
+    (block,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    assert parse(tomllib.loads(block)).sensitivity is not None
+    assert Study.load(ROOT / "experiments" / "constants.toml").sensitivity is not None
+    for key in Study.model_fields["sensitivity"].annotation.__args__[0].model_fields:
+        assert f"| `{key}` |" in PAGE
+
+
+@pytest.mark.slow
+def test_the_page_runs(capsys):
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(compile(block, "docs/sensitivity.md", "exec"), {})
+    assert capsys.readouterr().out == "('tail_index', 'parameter')\n"
