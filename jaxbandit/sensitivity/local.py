@@ -83,7 +83,7 @@ def local(
       >>> from jaxbandit import sensitivity
       >>> world = jb.Bernoulli(means=[0.2, 0.5])
       >>> ds = sensitivity.local(jb.Uniform(), world, ["gap"], horizon=100, num_seeds=64)
-      >>> round(float(ds.elasticity), 6)  # uniform play loses in proportion to the gap
+      >>> round(ds.elasticity.item(), 6)  # uniform play loses in proportion to the gap
       1.0
     """
     pairs = pairs_of(policy, environment)
