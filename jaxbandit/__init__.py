@@ -31,6 +31,7 @@ from jaxbandit.version import __version__ as __version__
 globals().update({cls.__name__: cls for cls in (*POLICIES.values(), *ENVIRONMENTS.values())})
 
 if _typing.TYPE_CHECKING:
+    from jaxbandit import sensitivity as sensitivity
     from jaxbandit.assemble import load as load
     from jaxbandit.forecast import plan as plan
     from jaxbandit.run_study import run as run
@@ -38,9 +39,12 @@ if _typing.TYPE_CHECKING:
 
 # What studies need is imported when it is first named: games alone start faster.
 _LATER = {"Study": "study", "run": "run_study", "load": "assemble", "plan": "forecast"}
+_MODULES = ("sensitivity",)
 
 
 def __getattr__(name: str) -> _typing.Any:
     if name in _LATER:
         return getattr(_importlib.import_module(f"jaxbandit.{_LATER[name]}"), name)
+    if name in _MODULES:
+        return _importlib.import_module(f"jaxbandit.{name}")
     raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}")

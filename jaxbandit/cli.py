@@ -1,4 +1,4 @@
-"""The commands ``jaxbandit run``, ``plan``, ``plot``, ``report``, ``certify``, ``list``, ``inspect``, ``doctor``."""
+"""The command line: ``jaxbandit run``, ``plan``, ``plot``, ``report``, ``sensitivity`` and others."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ import typer
 import xarray as xr
 from rich.console import Console
 
-from jaxbandit import entries, forecast, run_study, tables, teams
+from jaxbandit import commands, entries, forecast, run_study, tables, teams
 from jaxbandit.assemble import opened
 from jaxbandit.campaign import Report
 from jaxbandit.interrupt import InterruptedRunError, interruptible
@@ -210,6 +210,9 @@ def certify(
         good = good and bool(facts)
         console.print(f"control, {name}: " + (f"fails, as it must ({', '.join(facts)})" if facts else "PASSES: blind"))
     raise typer.Exit(0 if good else 1)
+
+
+app.command("sensitivity")(commands.sensitivity)
 
 
 @app.command("list")

@@ -10,6 +10,7 @@ from jaxbandit import entries
 from jaxbandit.checks import recorded_rounds
 from jaxbandit.entries import Declared, Entry
 from jaxbandit.grid import Grid, for_run, suggest
+from jaxbandit.sections import Sensitivity
 
 QUICK_ROUNDS, QUICK_SEEDS = 2_000, 64
 MAX_SEEDS = 65_536
@@ -35,6 +36,7 @@ class Study(pydantic.BaseModel):
       precision: Add seeds until the 95 % band of the final mean regret is this narrow, relative to it.
       max_seeds: Where that ends at the latest.
       extendable: Keep the last state of every game, from which a longer horizon goes on.
+      sensitivity: What ``jaxbandit sensitivity`` asks of the study.
 
     Example:
       >>> import jaxbandit as jb
@@ -60,6 +62,7 @@ class Study(pydantic.BaseModel):
     precision: float | None = pydantic.Field(default=None, gt=0)
     max_seeds: int = pydantic.Field(default=MAX_SEEDS, ge=1)
     extendable: bool = True
+    sensitivity: Sensitivity | None = None
     policies: list[dict[str, Any]]
     environments: list[dict[str, Any]]
 
@@ -117,7 +120,8 @@ class Study(pydantic.BaseModel):
         horizon = min(self.horizon, QUICK_ROUNDS)
         record = self.record if isinstance(self.record, int) else [n for n in self.record if n <= horizon] or 64
         seeds = min(self.num_seeds, QUICK_SEEDS)
-        return self.changed(horizon=horizon, num_seeds=seeds, record=record, max_seeds=min(self.max_seeds, 4 * seeds))
+        values = {"horizon": horizon, "num_seeds": seeds, "record": record, "max_seeds": min(self.max_seeds, 4 * seeds)}
+        return self.changed(**values | ({"sensitivity": self.sensitivity.quick()} if self.sensitivity else {}))
 
     @property
     def directory(self) -> pathlib.Path:
@@ -149,6 +153,17 @@ class Study(pydantic.BaseModel):
         """A grid per entry of ``policies``, as told by ``world`` (the first if none is given)."""
         world = world or self.worlds()[0]
         return [entry.grid(world) for entry in self.policy_entries()]
+
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """Every policy, as told by the world, with every world; the world fastest."""
+        worlds = self.worlds()
+        told = [[entry.grid(world).points for world in worlds] for entry in self.policy_entries()]
+        return [
+            (points[e][p], world.environment)
+            for points in told
+            for p in range(len(points[0]))
+            for e, world in enumerate(worlds)
+        ]
 
     def environment_grids(self) -> list[Grid]:
         """A grid per entry of ``environments``; worlds that depend on the number of rounds are told it."""
@@ -189,6 +204,8 @@ class Study(pydantic.BaseModel):
         for entry in self.policy_entries():
             for world in worlds if entry.refers else worlds[:1]:
                 entry.grid(world)
+        if self.sensitivity is not None:
+            self.sensitivity.check(self.pairs())
 
 
 def read(path: str | pathlib.Path) -> Study:

@@ -78,16 +78,17 @@ class HTINF:
 
     def update(self, state: HTINFState, t: Array, x: Array, arm: Array, loss: Array) -> HTINFState:
         """Keeps the loss if it is within the threshold."""
+        return _add_kept(state, x, arm, loss, jnp.abs(loss) <= self.keeps_below(state, t, x, arm))
+
+    def keeps_below(self, state: HTINFState, t: Array, x: Array, arm: Array) -> Array:
+        """r_t: a larger loss is skipped."""
+        del state
         a = self.moment_order
-        x_arm = pick(x, arm)
-        threshold = _threshold_factor(a) * jnp.exp(jnp.log(x_arm) / a) / self._learning_rate(t)
-        return _add_kept(state, x, arm, loss, jnp.abs(loss) <= threshold)
+        return _threshold_factor(a) * jnp.exp(jnp.log(pick(x, arm)) / a) / self._learning_rate(t)
 
     def measure(self, state, t, x, arm, loss, after) -> dict[str, Array]:
         """Whether the loss was skipped."""
-        a = self.moment_order
-        threshold = _threshold_factor(a) * jnp.exp(jnp.log(pick(x, arm)) / a) / self._learning_rate(t)
-        return {"skipped": (jnp.abs(loss) > threshold).astype(x.dtype)}
+        return {"skipped": (jnp.abs(loss) > self.keeps_below(state, t, x, arm)).astype(x.dtype)}
 
     def _learning_rate(self, t: Array) -> Array:
         t = jnp.asarray(t).astype(jnp.result_type(float))

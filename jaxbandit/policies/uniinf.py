@@ -93,12 +93,11 @@ class UniINF:
 
     def update(self, state: UniINFState, t: Array, x: Array, arm: Array, loss: Array) -> UniINFState:
         """Lines 5 to 8 of Algorithm 1."""
-        del t
         L, S = state.cumulative_loss, state.scale
         num_arms = x.shape[0]
 
         x_rest = self._x_rest(x, arm)
-        threshold = self.threshold * S / x_rest  # Eq. (3)
+        threshold = self.keeps_below(state, t, x, arm)
         skipped = jnp.where(jnp.abs(loss) < threshold, loss, 0)  # l^skip
         clipped = jnp.clip(loss, -threshold, threshold)  # l^clip
         loss_estimate = skipped / pick(x, arm)  # l~ at `arm`, zero elsewhere
@@ -114,11 +113,16 @@ class UniINF:
         S, S_lost = kahan_add(S, state.scale_lost + growth)
         return UniINFState(cumulative_loss=L, scale=S, cumulative_lost=L_lost, scale_lost=S_lost)
 
+    def keeps_below(self, state: UniINFState, t: Array, x: Array, arm: Array) -> Array:
+        """C of Eq. (3): a loss of this size or more is skipped."""
+        del t
+        return self.threshold * state.scale / self._x_rest(x, arm)
+
     def measure(self, state, t, x, arm, loss, after) -> dict[str, Array]:
         """Div, Shift and |SkipErr| of the paper's regret decomposition, round by round."""
         S, S_next = state.scale, after.scale
         num_arms = x.shape[0]
-        skips = jnp.abs(loss) >= self.threshold * S / self._x_rest(x, arm)
+        skips = jnp.abs(loss) >= self.keeps_below(state, t, x, arm)
 
         # z_t: the point Eq. (2) would give after the update, under the old scale.
         z = log_barrier(after.cumulative_loss, S)

@@ -38,6 +38,12 @@ class Pareto(Located):
         a = of_arm(self.tail_index, arm)
         return of_arm(self.arm_means, arm) * ((a - 1) / a) * jnp.exp(-jnp.log(random.deep_uniform(key)) / a)
 
+    def survival(self, z: Array, arm: Array) -> Array:
+        """P(l > z) of an arm."""
+        a = of_arm(self.tail_index, arm)
+        start = of_arm(self.arm_means, arm) * ((a - 1) / a)
+        return jnp.exp(a * jnp.log(start / jnp.maximum(z, start)))
+
     def raw_moment(self, alpha: float) -> np.ndarray:
         """E l^alpha = s^alpha a / (a - alpha)."""
         a = np.asarray(self.tail_index)
@@ -71,6 +77,11 @@ class Lomax(Located):
         del t
         a = of_arm(self.tail_index, arm)
         return of_arm(self.arm_means, arm) * (a - 1) * jnp.expm1(-jnp.log(random.deep_uniform(key)) / a)
+
+    def survival(self, z: Array, arm: Array) -> Array:
+        """P(l > z) of an arm."""
+        a = of_arm(self.tail_index, arm)
+        return jnp.exp(-a * jnp.log1p(jnp.maximum(z, 0) / (of_arm(self.arm_means, arm) * (a - 1))))
 
     def raw_moment(self, alpha: float) -> np.ndarray:
         """E l^alpha = s^alpha Gamma(1 + alpha) Gamma(a - alpha) / Gamma(a)."""
@@ -213,6 +224,10 @@ class Exponential(Located):
         """The quantile at one minus a deep uniform."""
         del t
         return of_arm(self.arm_means, arm) * random.exponential(key)
+
+    def survival(self, z: Array, arm: Array) -> Array:
+        """P(l > z) of an arm."""
+        return jnp.exp(-jnp.maximum(z, 0) / of_arm(self.arm_means, arm))
 
     def raw_moment(self, alpha: float) -> np.ndarray:
         """E l^alpha = mean^alpha Gamma(1 + alpha)."""

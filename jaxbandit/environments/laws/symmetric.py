@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxbandit import random
 from jaxbandit.environments.laws.base import SCALE_HINT, TAIL_HINT, Symmetric, gaussian_moment, lgamma, of_arm
@@ -134,6 +135,10 @@ class Gaussian(Symmetric):
         """Box-Muller."""
         del t
         return of_arm(self.arm_means, arm) + of_arm(self.scale, arm) * random.normal(key)
+
+    def survival(self, z: Array, arm: Array) -> Array:
+        """P(l > z) of an arm."""
+        return lax.erfc((z - of_arm(self.arm_means, arm)) / (math.sqrt(2) * of_arm(self.scale, arm))) / 2
 
     def noise_moment(self, alpha: float) -> np.ndarray:
         """That of a normal law."""

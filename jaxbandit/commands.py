@@ -1,0 +1,53 @@
+"""Commands of the command line that ask more of a study than ``run``."""
+
+import json
+import pathlib
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from jaxbandit.runner import Engine
+from jaxbandit.study import Study
+
+
+def sensitivity(
+    study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML) with a section [sensitivity].")],
+    out: Annotated[pathlib.Path | None, typer.Option(help="Directory for results; default as for `run`.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in seconds.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, nothing else.")] = False,
+    formats: Annotated[str, typer.Option("--format", help="File endings of the figures, comma-separated.")] = "png",
+) -> None:
+    """Says how regret depends on parameters: derivatives, Sobol' indices, screening; tables, datasets, figures."""
+    from jaxbandit import sensitivity as asked
+    from jaxbandit.sensitivity import tables
+
+    plan = Study.load(study)
+    plan = plan.quick() if quick else plan
+    directory = out or pathlib.Path("results") / (f"{study.stem}-quick" if quick else study.stem)
+    console = Console(width=None if sys.stdout.isatty() else 160, quiet=quiet or as_json)
+    try:
+        results = asked.run(
+            plan,
+            directory,
+            engine=Engine(progress=not (quiet or as_json)),
+            notice=lambda kind, there: console.print(f"{kind}: {'found' if there else 'playing'}", highlight=False),
+        )
+    except KeyboardInterrupt:
+        command = ["jaxbandit", "sensitivity", str(study), *(["--out", str(out)] if out else [])]
+        command += ["--quick"] if quick else []
+        print(f"\nstopped; finished results are kept in {directory}. To go on: {shlex.join(command)}", file=sys.stderr)
+        raise typer.Exit(130) from None
+    figures = asked.draw(results, directory / "figures", formats=[ending.strip() for ending in formats.split(",")])
+    if as_json:
+        print(json.dumps({kind: tables.rows(ds) for kind, ds in results.items()}, indent=1))
+    for kind, ds in results.items():
+        console.print(tables.table(ds))
+        for sentence in tables.remarks(ds):
+            console.print(sentence, markup=False, highlight=False)
+        console.print(f"dataset {directory / 'sensitivity' / kind}.nc", markup=False, highlight=False)
+    for figure in figures:
+        console.print(f"figure  {figure}", markup=False, highlight=False)

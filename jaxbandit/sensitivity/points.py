@@ -1,0 +1,80 @@
+"""The points of a sensitivity study: every policy in every world, and the labelled dataset that comes of them."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit.environments import ENVIRONMENTS
+from jaxbandit.grid import as_grid, registry_name
+from jaxbandit.policies import POLICIES
+from jaxbandit.results import labelled_dataset, product_dataset
+from jaxbandit.study import Study
+from jaxbandit.types import validate
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """Policies and worlds, the world fastest, and the coordinates they get."""
+
+    pairs: Sequence[tuple[Any, Any]]
+    coordinates: Callable[[], xr.Dataset]  # a dataset without variables: dimensions of the sweep
+
+    def dataset(
+        self, variables: Mapping[str, np.ndarray], behind: Mapping[str, Any], long_names: Mapping[str, str]
+    ) -> xr.Dataset:
+        """Variables [pairs, ...] as a dataset; ``behind`` names the dimensions after those of the sweep.
+
+        A variable has the first so many of them as it has axes.
+        """
+        ds = self.coordinates()
+        front = tuple(str(dim) for dim in ds.sizes)
+        shape = tuple(ds.sizes[dim] for dim in front)
+        ds = ds.assign_coords(behind)
+        for name, values in variables.items():
+            dims = (*front, *list(behind)[: values.ndim - 1])
+            ds[name] = (dims, values.reshape((*shape, *values.shape[1:])), {"long_name": long_names[name]})
+        return ds
+
+
+def pairs_of(policy: Any, environment: Any) -> Pairs:
+    """Of what ``simulate`` takes: one of each, grids or lists."""
+    listed = [entry if isinstance(entry, list | tuple) else [entry] for entry in (policy, environment)]
+    for name, entries in zip(("policy", "environment"), listed, strict=True):
+        if not entries:
+            raise ValueError(f"{name} is an empty list; give at least one")
+    policies, worlds = ([as_grid(entry) for entry in entries] for entries in listed)
+    pairs = [(p, w) for grid in policies for p in grid.points for other in worlds for w in other.points]
+    for p, w in pairs:
+        validate(p)
+        validate(w)
+
+    def coordinates() -> xr.Dataset:
+        if not isinstance(policy, list | tuple) and not isinstance(environment, list | tuple):
+            return product_dataset(policies[0], worlds[0], {}, {})
+        return labelled_dataset(
+            [(registry_name(grid.cls, POLICIES), grid) for grid in policies],
+            [(registry_name(grid.cls, ENVIRONMENTS), grid) for grid in worlds],
+            {},
+            {},
+        )
+
+    return Pairs(pairs, coordinates)
+
+
+def pairs_of_study(study: Study) -> Pairs:
+    """Every policy, as told by the world, in every world of a study."""
+
+    def coordinates() -> xr.Dataset:
+        policies = zip(study.policy_entries(), study.policy_grids(), strict=True)
+        environments = zip(study.environment_entries(), study.environment_grids(), strict=True)
+        return labelled_dataset(
+            [(entry.label, grid) for entry, grid in policies],
+            [(entry.label, grid) for entry, grid in environments],
+            {},
+            {},
+        )
+
+    return Pairs(study.pairs(), coordinates)

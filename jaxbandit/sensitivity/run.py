@@ -1,0 +1,145 @@
+"""A study's ``[sensitivity]``: played, kept in the study's directory, found there again."""
+
+import os
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import xarray as xr
+
+from jaxbandit.cells import NUMERICS, describe, digest, platform
+from jaxbandit.random import PRNG
+from jaxbandit.runner import Engine
+from jaxbandit.sections import Sensitivity
+from jaxbandit.sensitivity.local import local_of_pairs
+from jaxbandit.sensitivity.morris import morris_of_pairs
+from jaxbandit.sensitivity.points import Pairs, pairs_of_study
+from jaxbandit.sensitivity.sobol import sobol_of_pairs
+from jaxbandit.store import Store
+from jaxbandit.study import Study
+from jaxbandit.version import __version__
+
+FOLDER = "sensitivity"
+KINDS = ("local", "sobol", "morris")
+
+
+def run(
+    study: Study,
+    directory: str | os.PathLike,
+    *,
+    engine: Engine | None = None,
+    notice: Callable[[str, bool], None] | None = None,
+) -> dict[str, xr.Dataset]:
+    """Answers what ``[sensitivity]`` of a study asks; what the directory already holds of it is not played again.
+
+    Args:
+      study: One with a section ``[sensitivity]``.
+      directory: Where ``sensitivity/local.nc``, ``sobol.nc`` and ``morris.nc`` are kept; made if it is not there.
+      engine: How to run; does not change the numbers.
+      notice: Called with (``"local"``, ``"sobol"`` or ``"morris"``, whether it was there) before each.
+
+    Returns:
+      A dataset for each of them that was asked for, with dimensions ``policy``, ``environment``, ``parameter``.
+
+    Example:
+      >>> import tempfile, jaxbandit as jb
+      >>> from jaxbandit import sensitivity
+      >>> study = jb.Study(
+      ...     horizon=100, num_seeds=64, policies=[jb.UniINF(horizon=100)],
+      ...     environments=[jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.3, 1.6])],
+      ...     sensitivity={"local": ["initial_scale"]},
+      ... )
+      >>> with tempfile.TemporaryDirectory() as directory:
+      ...     found = sensitivity.run(study, directory)
+      ...     again = sensitivity.load(directory)
+      >>> found["local"].elasticity.shape, bool(again["local"].identical(found["local"]))
+      ((1, 2, 1), True)
+    """
+    if study.sensitivity is None:
+        raise ValueError(
+            "the study has no section [sensitivity]; name the parameters to look at: "
+            '[sensitivity] local = ["initial_scale"]'
+        )
+    section, pairs, store = study.sensitivity, pairs_of_study(study), Store(directory)
+    store.prepare()
+    folder = store.directory / FOLDER
+    results = {}
+    with store.locked():
+        folder.mkdir(exist_ok=True)
+        for kind, play in _asked(study, section, pairs).items():
+            path, key = folder / f"{kind}.nc", digest(_about(kind, study, section, pairs))
+            kept = _read(path)
+            there = kept is not None and kept.attrs.get("key") == key
+            if notice:
+                notice(kind, there)
+            if not there:
+                ds = play(engine).assign_attrs(title=study.title, key=key, jaxbandit=__version__)
+                store.write(path, ds.to_netcdf(engine="h5netcdf"))
+            results[kind] = load(directory)[kind]
+    return results
+
+
+def load(directory: str | os.PathLike) -> dict[str, xr.Dataset]:
+    """What ``run`` left in a study's directory, by kind."""
+    folder = pathlib.Path(directory) / FOLDER
+    found = {kind: _read(folder / f"{kind}.nc") for kind in KINDS}
+    results = {kind: ds for kind, ds in found.items() if ds is not None}
+    if not results:
+        raise ValueError(f"{folder} holds no results; make them: jaxbandit sensitivity STUDY.toml --out {directory}")
+    return results
+
+
+def _asked(study: Study, section: Sensitivity, pairs: Pairs) -> Mapping[str, Callable[[Engine | None], xr.Dataset]]:
+    common: dict[str, Any] = {
+        "horizon": study.horizon,
+        "num_seeds": study.num_seeds,
+        "seed": study.seed,
+        "dtype": study.dtype,
+    }
+    box = common | {"num_seeds": section.num_seeds or study.num_seeds, "scale": section.scale, "level": section.level}
+    asked: dict[str, Callable[[Engine | None], xr.Dataset]] = {}
+    if section.local:
+        asked["local"] = lambda engine: local_of_pairs(
+            pairs, section.local, step=section.step, check_seeds=section.check_seeds, engine=engine, **common
+        )
+    if section.box and "sobol" in section.methods:
+        asked["sobol"] = lambda engine: sobol_of_pairs(
+            pairs, section.box, num_points=section.num_points, engine=engine, **box
+        )
+    if section.box and "morris" in section.methods:
+        asked["morris"] = lambda engine: morris_of_pairs(
+            pairs, section.box, num_trajectories=section.num_trajectories, engine=engine, **box
+        )
+    return asked
+
+
+def _about(kind: str, study: Study, section: Sensitivity, pairs: Pairs) -> dict[str, Any]:
+    """All that determines a result."""
+    mine = {
+        "local": ("local", "step", "check_seeds"),
+        "sobol": ("box", "scale", "num_points", "level"),
+        "morris": ("box", "scale", "num_trajectories", "level"),
+    }[kind]
+    return {
+        "kind": kind,
+        "numerics": NUMERICS,
+        "prng": PRNG,
+        "version": __version__,
+        "platform": platform(),
+        "pairs": [[describe(policy), describe(world)] for policy, world in pairs.pairs],
+        "labels": {str(name): coord.values.tolist() for name, coord in pairs.coordinates().coords.items()},
+        "horizon": study.horizon,
+        "num_seeds": study.num_seeds if kind == "local" else section.num_seeds or study.num_seeds,
+        "seed": study.seed,
+        "dtype": study.dtype,
+        **{name: getattr(section, name) for name in mine},
+    }
+
+
+def _read(path: pathlib.Path) -> xr.Dataset | None:
+    """A result, or None where there is none that can be read: it is then made anew."""
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as ds:
+            return ds.load()
+    except (OSError, ValueError):
+        return None

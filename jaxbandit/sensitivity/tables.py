@@ -1,0 +1,84 @@
+"""The results of a sensitivity study as tables for the terminal and as rows for programs."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from rich.table import Table
+from rich.text import Text
+
+from jaxbandit.sensitivity.figures import labelled, short
+
+COLUMNS = {
+    "local sensitivity": {
+        "value": ("value",),
+        "d R / d value": ("gradient", "gradient_stderr"),
+        "elasticity": ("elasticity", "elasticity_stderr"),
+        "bias of the step": ("bias", "bias_stderr"),
+        "coupling gains": ("variance_reduction",),
+    },
+    "Sobol' indices": {
+        "alone": ("first_order", "first_order_low", "first_order_high"),
+        "with others": ("total_order", "total_order_low", "total_order_high"),
+    },
+    "Morris screening": {
+        "mu*": ("mu_star", "mu_star_low", "mu_star_high"),
+        "size": ("size", "size_low", "size_high"),
+        "sigma": ("sigma", "sigma_low", "sigma_high"),
+        "noise in mu*": ("noise",),
+    },
+}
+
+
+def table(ds: xr.Dataset) -> Table:
+    """A row per policy, world and parameter."""
+    kind, columns = ds.attrs["kind"], COLUMNS[ds.attrs["kind"]]
+    shown = Table(
+        title=f"{kind}, {ds.attrs['horizon']:,} rounds, {ds.attrs['num_seeds']:,} seeds", title_justify="left"
+    )
+    for heading in ("policy", "world", "parameter"):
+        shown.add_column(heading)
+    for heading in columns:
+        shown.add_column(Text(heading), justify="right")
+    for row in rows(ds):
+        cells = [_cell([row[name] for name in names]) for names in columns.values()]
+        if row.get("extrapolated"):
+            cells[3] += " removed"
+        shown.add_row(*(Text(str(row[name])) for name in ("policy", "environment", "parameter")), *cells)
+    return shown
+
+
+def remarks(ds: xr.Dataset) -> Iterator[str]:
+    """Sentences on noise and on games that failed."""
+    failed = int(np.nansum(ds.failed.values))
+    if failed:
+        yield f"{failed} games failed: their state was not finite (see `failed`)"
+    if "noise_variance" in ds:
+        share = ds.noise_variance / (ds.noise_variance + ds.variance)
+        yield f"noise was {float(share.max()):.1%} of the variance over the box, at most, and was taken off"
+
+
+def rows(ds: xr.Dataset) -> list[dict[str, Any]]:
+    """Every number of every policy, world and parameter the pair has; None where one is not finite."""
+    ds = labelled(ds)
+    names = [
+        name for name, variable in ds.data_vars.items() if "parameter" in variable.dims and "bin" not in variable.dims
+    ]
+    known = {"local sensitivity": "value", "Morris screening": "mu"}.get(ds.attrs["kind"], "response_value")
+    found = []
+    for policy in ds.policy.values:
+        for world in ds.environment.values:
+            for parameter in ds.parameter.values:
+                at = ds.sel(policy=policy, environment=world, parameter=parameter)
+                if at[known].isnull().all():
+                    continue  # a parameter that the pair does not have
+                numbers = {str(name): value if math.isfinite(value := at[name].item()) else None for name in names}
+                found.append({"policy": str(policy), "environment": str(world), "parameter": str(parameter)} | numbers)
+    return found
+
+
+def _cell(numbers: list[float | None]) -> str:
+    value, *error = ("-" if number is None else short(number) for number in numbers)
+    return value if not error else f"{value} ± {error[0]}" if len(error) == 1 else f"{value} ({error[0]} to {error[1]})"
