@@ -28,6 +28,7 @@ from jaxbandit.statistics import band as band
 from jaxbandit.statistics import exceedance as exceedance
 from jaxbandit.statistics import quantile as quantile
 from jaxbandit.tune import tune as tune
+from jaxbandit.tune import worst as worst
 from jaxbandit.version import __version__ as __version__
 
 globals().update({cls.__name__: cls for cls in (*POLICIES.values(), *ENVIRONMENTS.values())})

@@ -63,7 +63,7 @@ class Tune(Section):
       test_seeds: Games in each.
     """
 
-    parameters: dict[str, list[float] | None] | list[str]
+    parameters: Ranges | list[str]
     worlds: Ranges = {}
     objective: Literal["mean", "cvar"] = "mean"
     level: float = pydantic.Field(default=0.9, gt=0, lt=1)

@@ -10,6 +10,7 @@ from jaxbandit import entries
 from jaxbandit.checks import recorded_rounds
 from jaxbandit.entries import Declared, Entry
 from jaxbandit.grid import Grid, for_run, suggest
+from jaxbandit.sections import Tune, Worst
 
 QUICK_ROUNDS, QUICK_SEEDS = 2_000, 64
 MAX_SEEDS = 65_536
@@ -35,6 +36,8 @@ class Study(pydantic.BaseModel):
       precision: Add seeds until the 95 % band of the final mean regret is this narrow, relative to it.
       max_seeds: Where that ends at the latest.
       extendable: Keep the last state of every game, from which a longer horizon goes on.
+      tune: What ``jaxbandit tune`` tunes, and how.
+      worst: Where ``jaxbandit worst`` looks for the worst instance, and how.
 
     Example:
       >>> import jaxbandit as jb
@@ -62,6 +65,8 @@ class Study(pydantic.BaseModel):
     extendable: bool = True
     policies: list[dict[str, Any]]
     environments: list[dict[str, Any]]
+    tune: Tune | None = None
+    worst: Worst | None = None
 
     _directory: pathlib.Path = pydantic.PrivateAttr(default=pathlib.Path())
     _text: str | None = pydantic.PrivateAttr(default=None)
@@ -117,7 +122,13 @@ class Study(pydantic.BaseModel):
         horizon = min(self.horizon, QUICK_ROUNDS)
         record = self.record if isinstance(self.record, int) else [n for n in self.record if n <= horizon] or 64
         seeds = min(self.num_seeds, QUICK_SEEDS)
-        return self.changed(horizon=horizon, num_seeds=seeds, record=record, max_seeds=min(self.max_seeds, 4 * seeds))
+        searches = {
+            "tune": self.tune and self.tune.quick().model_dump(exclude_defaults=True),
+            "worst": self.worst and self.worst.quick(horizon).model_dump(exclude_defaults=True),
+        }
+        return self.changed(
+            horizon=horizon, num_seeds=seeds, record=record, max_seeds=min(self.max_seeds, 4 * seeds), **searches
+        )
 
     @property
     def directory(self) -> pathlib.Path:

@@ -6,6 +6,7 @@ stood, to the bit.
 
 import json
 import pathlib
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ import xarray as xr
 from jaxbandit.store import Store
 from jaxbandit.version import __version__
 
+SECONDS = 5.0  # between two writes of a search under way
 DONE = "done"  # the attribute of a file whose search has ended
 
 Dims = Mapping[str, tuple[str, ...]]
@@ -38,12 +40,15 @@ class Trace:
         self.path, self.rows, self.finished = path, [], None
         self._about = json.loads(json.dumps(dict(about), default=str))
         self._dims, self._parameters = dims, list(parameters)
+        self._saved = time.monotonic()
         if path is not None and path.exists():
             self._load(path)
 
     def add(self, **row: Any) -> None:
-        """Adds a step."""
+        """Adds a step; now and then the file is written."""
         self.rows.append({name: np.asarray(row[name], np.float64) for name in self._dims})
+        if time.monotonic() - self._saved > SECONDS:
+            self.save()
 
     def dataset(self) -> xr.Dataset:
         """The rows, labelled."""
@@ -57,9 +62,8 @@ class Trace:
         """Writes the rows, or the final dataset, under the file's name once it is whole."""
         if self.path is None:
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        content = (self.dataset() if ds is None else ds).to_netcdf(engine="h5netcdf")
-        Store(self.path.parent).write(self.path, content)
+        write(self.dataset() if ds is None else ds, self.path)
+        self._saved = time.monotonic()
 
     def _load(self, path: pathlib.Path) -> None:
         try:
@@ -80,3 +84,9 @@ class Trace:
         if ds.attrs.get(DONE):
             self.finished = ds
         self.rows = [{name: ds[name].values[n] for name in self._dims} for n in range(ds.sizes.get("step", 0))]
+
+
+def write(ds: xr.Dataset, path: pathlib.Path) -> None:
+    """A dataset as a netCDF file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Store(path.parent).write(path, ds.to_netcdf(engine="h5netcdf"))

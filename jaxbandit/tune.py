@@ -1,17 +1,21 @@
 """Tuning a policy for a distribution of worlds, and looking for the world that is worst for a policy."""
 
+import dataclasses
 import os
 import pathlib
 import threading
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
-from jaxbandit.arena import Arena, as_told
+from jaxbandit.arena import Arena, Told, as_told
 from jaxbandit.checks import check_choice, check_whole
-from jaxbandit.families import Worlds
+from jaxbandit.families import Family, Worlds
 from jaxbandit.progress import bar
 from jaxbandit.runner import Engine
+from jaxbandit.types import public_fields
 
 
 def tune(
@@ -69,13 +73,9 @@ def tune(
 
     _check(seed, dtype)
     check_whole("horizon", horizon, 2, "regret needs at least two rounds")
-    sets = [None if given is None else Worlds(given) for given in (held_out, unseen)]
     section = Tune.read(**settings)
-    if section.worlds:
-        raise ValueError(
-            "ranges of worlds are a jb.Family(world, ranges) here; `worlds` in settings is for study files"
-        )
-    tuner = Tuner(as_told(policy), Worlds(worlds), *sets, section, horizon, seed)
+    looked_at, compared = (None if given is None else Worlds(given) for given in (held_out, unseen))
+    tuner = Tuner(as_told(policy), Worlds(worlds), looked_at, compared, section, horizon, seed)
     with bar((engine or Engine()).progress, "tuning") as show:
         arena = Arena(
             horizon=horizon,
@@ -88,6 +88,101 @@ def tune(
             total=tuner.total,
         )
         return tuner.run(arena, None if path is None else pathlib.Path(path))
+
+
+def worst(
+    policy: Any,
+    family: Family,
+    *,
+    horizon: int | Sequence[int],
+    seed: int = 0,
+    dtype: str = "float32",
+    engine: Engine | None = None,
+    path: str | os.PathLike | None = None,
+    stop: threading.Event | None = None,
+    **settings: Any,
+) -> xr.Dataset:
+    """Looks for the world of a family in which a policy's regret is the largest, at one or several horizons.
+
+    What the search found is played again on fresh seeds: the largest of many noisy numbers is too large.
+
+    Args:
+      policy: A policy, or a function of (world, horizon) that makes it. With several horizons a policy that has a
+        field ``horizon`` is told each.
+      family: Where to look.
+      horizon: Rounds of a game; several give the empirical minimax curve over T.
+      seed: Seeds the search.
+      dtype: ``"float32"`` or ``"float64"``.
+      engine: How to run; ``progress=True`` shows a bar.
+      path: A netCDF file that the trace is kept in, and gone on from; with several horizons there is a file for each
+        beside it, with ``-T1000`` at the end of its name.
+      stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
+      **settings: The keys of ``jaxbandit.sections.Worst`` but ``parameters`` and ``horizons``: ``method``, ``steps``,
+        ``num_seeds``, ``objective``, ...
+
+    Returns:
+      ``worst`` values by ``parameter``, ``regret`` there with its interval, ``searched`` (what the search thought),
+      ``given_regret`` (in the family's world as given), ``bound`` (the order of the minimax lower bound at the alpha
+      and sigma of the world found; its constant is not known). One horizon: with the trace by ``step``; several: by
+      ``horizon``, with the exponent of growth in ``slope``.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> family = jb.Family(jb.Bernoulli(means=[0.2, 0.5]), {"gap": (0.01, 0.6)})
+      >>> found = jb.worst(jb.Uniform(), family, horizon=100, steps=10, num_seeds=16, test_seeds=64)
+      >>> found.worst.values.round(3).tolist()  # uniform play: the largest gap
+      [0.6]
+    """
+    from jaxbandit.adversary import Adversary, curve
+    from jaxbandit.sections import Worst
+    from jaxbandit.traces import write
+
+    _check(seed, dtype)
+    if not isinstance(family, Family):
+        raise ValueError(
+            f"worst() searches a family of worlds: jb.Family(world, {{'gap': (0.01, 1.0)}}), got {family!r}"
+        )
+    several = not isinstance(horizon, int | np.integer)
+    horizons = [int(n) for n in horizon] if several else [int(horizon)]  # pyright: ignore[reportGeneralTypeIssues]
+    section = Worst.read(parameters={name: list(pair) for name, pair in family.ranges.items()}, **settings)
+    section = section.but(horizons=horizons)
+    told = as_told(policy) if not several else _retold(as_told(policy))
+    searches = [Adversary(told, family, section, n, seed) for n in horizons]
+    found, before, total = [], 0, sum(search.total for search in searches)
+    with bar((engine or Engine()).progress, "searching") as show:
+        for search in searches:
+            arena = Arena(
+                horizon=search.horizon,
+                seed=seed,
+                dtype=dtype,
+                engine=engine,
+                stop=stop,
+                show=lambda now, _, before=before: show(before + now, total),
+                lanes=search.lanes,
+                total=search.total,
+            )
+            place = None if path is None else pathlib.Path(path)
+            if place is not None and several:
+                place = place.with_name(f"{place.stem}-T{search.horizon}{place.suffix}")
+            found.append(search.run(arena, place))
+            before += search.total
+    if not several:
+        return found[0]
+    ds = curve(found)
+    if path is not None:
+        write(ds, pathlib.Path(path))
+    return ds
+
+
+def _retold(told: Told) -> Told:
+    """The policy told the horizon of each game, where it has a field for it."""
+
+    def at(world: Any, horizon: int) -> Any:
+        policy = told(world, horizon)
+        fields = public_fields(type(policy))
+        return dataclasses.replace(policy, horizon=float(horizon)) if "horizon" in fields else policy
+
+    return at
 
 
 def _check(seed: int, dtype: str) -> None:

@@ -80,7 +80,7 @@ class Tuner:
             "unseen": self._unseen.about(),
             "horizon": self.horizon,
             "seed": self.seed,
-            **{name: value for name, value in dict(self.settings).items() if name != "optimiser"},
+            **{name: value for name, value in dict(self.settings).items() if name not in ("optimiser", "worlds")},
             "optimiser": self.settings.optimiser if isinstance(self.settings.optimiser, str | dict) else "given",
         }
 
@@ -120,8 +120,6 @@ class Tuner:
             stack.callback(trace.save)  # also when it is told to stop
             while len(trace.rows) < s.steps and not self._ended(trace):
                 self._step(descent, trace, arena)
-                if len(trace.rows) % s.check_every == 0:
-                    trace.save()
         found = self._chosen(descent, trace, arena)
         ds = self._compared(trace.dataset(), found, arena)
         trace.save(ds)

@@ -34,7 +34,9 @@ LAYERS = [
     ["assemble"],
     ["campaign"],
     ["run_study", "forecast", "interrupt"],
-    ["tables", "teams"],
+    ["search_study"],
+    ["tables", "teams", "search_tables", "search_plots"],
+    ["search_cli"],
     ["cli", "__init__"],
     ["__main__"],
 ]
