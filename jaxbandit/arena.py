@@ -14,6 +14,9 @@ import numpy as np
 from jaxbandit import coupled, runner
 from jaxbandit.runner import Engine, Progress, Timing
 
+# Lanes of a device at least: the sets a search is judged by are larger than its steps, and a block costs a call.
+LEAST_BLOCK = 256
+
 # Kinds of luck.
 STEPS, HELD_OUT, FINALISTS, TEST = range(4)
 
@@ -101,7 +104,8 @@ class Arena:
         num_arms = world.num_arms
         usual = engine.width(num_arms, runner.state_size(policy, num_arms))
         needed = 1 << max(0, -(-self._lanes // engine.mesh().size) - 1).bit_length()
-        return dataclasses.replace(engine, block=engine.block or min(usual, needed), progress=self._progress)
+        block = engine.block or min(usual, max(needed, LEAST_BLOCK))
+        return dataclasses.replace(engine, block=block, progress=self._progress)
 
     def _progress(self, now: int, in_all: int) -> None:
         if self._stop is not None and self._stop.is_set():

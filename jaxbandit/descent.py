@@ -13,6 +13,8 @@ References:
   Risk, 2000.
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
@@ -94,7 +96,7 @@ class Descent:
         self._objective, self._level = objective, level
         self._count = 0
         self._update = jax.jit(lambda slope, state, place: _moved(optimiser, slope, state, place))
-        with jax.enable_x64(True):
+        with _as_optax_needs():
             self._state = optimiser.init(jnp.asarray(self.place))
 
     def ask(self, groups: int) -> np.ndarray:
@@ -105,22 +107,18 @@ class Descent:
     def gradient(self, games: np.ndarray) -> Gradient:
         """The gradient from the games [points, groups, seeds] of the points last asked for."""
         directions = self._directions(games.shape[1])
-        if self._objective == "cvar":  # one v for both sides: its own change has no first-order effect
-            v = _quantile(games, self._level)
-            terms = np.maximum(games - v, 0) / (1 - self._level)
-        else:
-            v, terms = 0.0, games
+        terms = np.stack([contributions(point, self._objective, self._level) for point in games])
         slopes = (terms[0::2] - terms[1::2]) / (2 * self._step)  # [directions, groups, seeds]
         by_seed = np.einsum("dgn,dgi->in", slopes, directions) / games.shape[1]
         size = max(float(np.abs(games).mean()), np.finfo(np.float64).tiny)
         spread = by_seed.std(axis=-1, ddof=1) if by_seed.shape[-1] > 1 else np.full(len(by_seed), np.nan)
         stderr = spread / np.sqrt(by_seed.shape[-1])
-        return Gradient(by_seed.mean(axis=-1) / size, stderr / size, v + float(terms.mean()))
+        return Gradient(by_seed.mean(axis=-1) / size, stderr / size, float(terms.mean()))
 
     def tell(self, gradient: np.ndarray) -> None:
         """Takes a step; a gradient that is not finite is taken for 0."""
         self._count += 1
-        with jax.enable_x64(True):
+        with _as_optax_needs():
             slope = self._sign * np.where(np.isfinite(gradient), gradient, 0.0)
             place, self._state = self._update(jnp.asarray(slope), self._state, jnp.asarray(self.place))
         self.place = np.asarray(place, np.float64)
@@ -132,6 +130,13 @@ class Descent:
             return np.broadcast_to(np.eye(dim)[:, None], (dim, groups, dim))
         rng = np.random.default_rng([self._seed, self._count])
         return rng.choice([-1.0, 1.0], size=(1, groups, dim))
+
+
+@contextlib.contextmanager
+def _as_optax_needs() -> Iterator[None]:
+    """In float64, and with the promotion that optax counts on, whatever the caller has set."""
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        yield
 
 
 def _moved(optimiser: optax.GradientTransformation, slope, state, place):

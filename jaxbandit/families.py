@@ -1,6 +1,7 @@
 """Families of worlds: what a policy is tuned for, and where its worst instance is looked for."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,9 +30,9 @@ class Family:
     world: Any
     ranges: Mapping[str, Sequence[float]]
 
-    @property
+    @functools.cached_property
     def box(self) -> Box:
-        """The ranges, checked; raises where there is none, saying what can be searched."""
+        """The ranges, checked once; raises where there is none, saying what can be searched."""
         if isinstance(self.world, type) or not hasattr(self.world, "means"):
             raise ValueError(
                 f"a family needs a world, such as jb.Pareto(means=..., tail_index=...), got {self.world!r}"

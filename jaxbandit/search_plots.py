@@ -21,7 +21,7 @@ def search_curves(ds: xr.Dataset, path: str | pathlib.Path, title: str = "") -> 
     names = [str(name) for name in ds.parameter.values]
     found = ds.tuned if tuned else ds.worst
     step = ds["step"].values
-    with style.panels([*names, "regret" if not tuned else ""], title, common_lines=2) as (figure, panels):
+    with style.panels([*names, "objective"], title, common_lines=3) as (figure, panels):
         for panel, name in zip(panels, names, strict=False):
             at = ds.sel(parameter=name)
             if "point" in ds:
@@ -33,7 +33,7 @@ def search_curves(ds: xr.Dataset, path: str | pathlib.Path, title: str = "") -> 
                 panel.axhline(float(at.default), color="black", linestyle=":", linewidth=1)
             panel.set(xlabel="step", yscale="log", ylim=(float(at.low) / 1.1, float(at.high) * 1.1))
         last = panels[-1]
-        last.set(xlabel="step", ylabel="objective")
+        last.set(xlabel="step")
         if tuned:
             last.plot(step, ds.objective.values, label="at the points of the step", **style.look(0))
             looked = np.isfinite(ds.held_out.values)
@@ -46,7 +46,7 @@ def search_curves(ds: xr.Dataset, path: str | pathlib.Path, title: str = "") -> 
             unit = float(ds.bound) if ds.attrs.get("objective") == "ratio" else 1.0
             low, high, label = ds.regret_low / unit, ds.regret_high / unit, "value found, fresh seeds"
         last.axhspan(float(low), float(high), color=style.COLOURS[1], alpha=0.4, label=label)
-        note = f"{ds.attrs['band']}; red: the value found" + ("; dotted: the default" if tuned else "")
+        note = f"{ds.attrs['band']}\norange: the value found" + ("; dotted: the default" if tuned else "")
         style.legend(figure, last, note)
         return style.save(figure, path)
 
@@ -59,7 +59,7 @@ def worst_curves(found: Mapping[str, xr.Dataset], path: str | pathlib.Path, titl
       path: Where to write.
       title: Heads the figure.
     """
-    with style.panels([""], title, common_lines=len(found) + 2) as (figure, (panel,)):
+    with style.panels([""], title, common_lines=len(found) + 3) as (figure, (panel,)):
         for n, (policy, ds) in enumerate(found.items()):
             T, look = ds.horizon.values, style.look(n)
             text = f"{policy}: T^{float(ds.slope):.2f}" if "slope" in ds else policy
@@ -72,5 +72,5 @@ def worst_curves(found: Mapping[str, xr.Dataset], path: str | pathlib.Path, titl
         panel.plot([], [], color="black", linestyle=(0, (1, 2)), label=bounds.LABELS["minimax"])
         panel.set(xscale="log", yscale="log", xlabel="T", ylabel="largest mean pseudo-regret found")
         band = next(iter(found.values())).attrs.get("band", "")
-        style.legend(figure, panel, f"{band}; a worse instance may have been missed")
+        style.legend(figure, panel, f"{band}\na worse instance may have been missed")
         return style.save(figure, path)

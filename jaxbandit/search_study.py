@@ -9,7 +9,8 @@ from typing import Any
 import xarray as xr
 
 from jaxbandit import entries
-from jaxbandit.arena import Told
+from jaxbandit.arena import Told, at_horizon
+from jaxbandit.boxes import box_of
 from jaxbandit.entries import Declared, Entry
 from jaxbandit.families import Family
 from jaxbandit.results import labels
@@ -38,7 +39,10 @@ def tune_study(
     points = [point for grid in study.environment_grids() for point in grid.points]
     worlds = [Family(point, section.worlds) if section.worlds else point for point in points]
     settings = {name: value for name, value in dict(section).items() if name != "worlds"}
-    for name, told in _policies(study):
+    policies = list(_policies(study))
+    for _, told in policies:
+        box_of(told(at_horizon(points[0], study.horizon), study.horizon), section.parameters)  # before any is played
+    for name, told in policies:
         path = directory / f"tune-{file_name(name)}.nc"
         ds = tune(
             told,

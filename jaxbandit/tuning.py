@@ -65,6 +65,8 @@ class Tuner:
         self.settings, self.horizon, self.seed = settings, horizon, seed
         self._policy, self._worlds = policy, worlds
         self._held_out, self._unseen = held_out or worlds, unseen or worlds
+        self._looked_at = self._set(self._held_out, HELD_OUT, settings.held_out_worlds)
+        self._compared_on = self._set(self._unseen, TEST, settings.test_worlds)
         self.example = at_horizon(worlds.example(), horizon)
         self.default = policy(self.example, horizon)
         self.box: Box = box_of(self.default, settings.parameters)
@@ -96,8 +98,8 @@ class Tuner:
         """Seed-rounds in all, if no early stop ends it."""
         s = self.settings
         looks = -(-s.steps // s.check_every) + 1
-        held_out = len(self._set(self._held_out, HELD_OUT)) * s.held_out_seeds
-        tested = 2 * len(self._set(self._unseen, TEST)) * s.test_seeds
+        held_out = len(self._looked_at) * s.held_out_seeds
+        tested = 2 * len(self._compared_on) * s.test_seeds
         return (s.steps * self.lanes + looks * held_out + tested) * self.horizon
 
     def run(self, arena: Arena, path: pathlib.Path | None) -> xr.Dataset:
@@ -167,7 +169,7 @@ class Tuner:
 
     def _look(self, value: np.ndarray, arena: Arena) -> float:
         """The objective on the held-out worlds, under the same luck at every look."""
-        worlds = self._set(self._held_out, HELD_OUT)
+        worlds = self._looked_at
         policies = [self._at(value, world) for world in worlds]
         games = arena.play(policies, worlds, self.settings.held_out_seeds, luck=HELD_OUT)
         return float(contributions(games, self.settings.objective, self.settings.level).mean())
@@ -175,7 +177,7 @@ class Tuner:
     def _compared(self, ds: xr.Dataset, tuned: np.ndarray, arena: Arena) -> xr.Dataset:
         """The tuned value against the default, game by game, on worlds and luck that nothing was chosen by."""
         s = self.settings
-        worlds = self._set(self._unseen, TEST)
+        worlds = self._compared_on
         policies = [self._policy(world, self.horizon) for world in worlds]
         policies += [self._at(tuned, world) for world in worlds]
         games = arena.play(policies, worlds * 2, s.test_seeds, luck=TEST).reshape(2, len(worlds), s.test_seeds)
@@ -222,9 +224,8 @@ class Tuner:
         rng = np.random.default_rng([derived_seed(self.seed, STEPS), step])
         return [at_horizon(world, self.horizon) for world in self._worlds.draw(self.settings.num_worlds, rng)]
 
-    def _set(self, worlds: Worlds, luck: int) -> list[Any]:
+    def _set(self, worlds: Worlds, luck: int, count: int) -> list[Any]:
         """A set of worlds that stays the same: so many of a random distribution, all of a fixed one."""
-        count = self.settings.held_out_worlds if luck == HELD_OUT else self.settings.test_worlds
         count = count if worlds.random else len(worlds.members)
         drawn = worlds.draw(count, np.random.default_rng(derived_seed(self.seed, luck)))
         return [at_horizon(world, self.horizon) for world in drawn]
