@@ -44,7 +44,9 @@ def worst_table(found: Sequence[Found]) -> Table:
     for one in found:
         for at in _by_horizon(one.ds):
             instance = ", ".join(f"{name} = {float(at.worst.sel(parameter=name)):.4g}" for name in at.parameter.values)
-            numbers = [_interval(at, "regret"), _short(at.searched), _short(at.given_regret), _short(at.bound)]
+            unit = " of the bound" if one.ds.attrs.get("objective") == "ratio" else ""
+            thought = _short(at.searched) + unit
+            numbers = [_interval(at, "regret"), thought, _short(at.given_regret), _short(at.bound)]
             row = [Text(one.policy), Text(one.environment), f"{int(at.horizon):,}", Text(instance)]
             table.add_row(*row, *numbers)
     return table
@@ -92,6 +94,7 @@ def worst_json(found: Sequence[Found]) -> list[dict[str, Any]]:
         for at in _by_horizon(one.ds):
             row = {"policy": one.policy, "environment": one.environment, "horizon": int(at.horizon)}
             row |= {"worst": _values(at.worst)} | {name: _number(at[name]) for name in numbers}
+            row["objective"] = one.ds.attrs.get("objective")
             rows.append(row | {"slope": slope, "failed": int(one.ds.attrs["failed"]), "band": one.ds.attrs["band"]})
     return rows
 
