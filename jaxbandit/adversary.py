@@ -17,7 +17,7 @@ from jaxbandit.descent import Descent
 from jaxbandit.evolution import Evolution, default_population
 from jaxbandit.families import Family
 from jaxbandit.optimisers import make_optimiser
-from jaxbandit.sections import Worst
+from jaxbandit.search_sections import Worst
 from jaxbandit.traces import DONE, Trace
 
 LEVEL = 0.95  # of the intervals

@@ -10,7 +10,7 @@ from jaxbandit import entries
 from jaxbandit.checks import recorded_rounds
 from jaxbandit.entries import Declared, Entry
 from jaxbandit.grid import Grid, for_run, suggest
-from jaxbandit.sections import Tune, Worst
+from jaxbandit.search_sections import Tune, Worst
 
 QUICK_ROUNDS, QUICK_SEEDS = 2_000, 64
 MAX_SEEDS = 65_536

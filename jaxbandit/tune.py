@@ -50,7 +50,7 @@ def tune(
       engine: How to run; ``progress=True`` shows a bar.
       path: A netCDF file that the trace is kept in, and gone on from.
       stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
-      **settings: The keys of ``jaxbandit.sections.Tune``: ``parameters`` (required), ``objective``, ``gradient``,
+      **settings: The keys of ``jaxbandit.search_sections.Tune``: ``parameters`` (required), ``objective``, ``gradient``,
         ``optimiser``, ``steps``, ``num_seeds``, ...
 
     Returns:
@@ -68,7 +68,7 @@ def tune(
       >>> found.value.dims, bool(found.difference_low <= found.difference_high)
       (('step', 'parameter'), True)
     """
-    from jaxbandit.sections import Tune
+    from jaxbandit.search_sections import Tune
     from jaxbandit.tuning import Tuner
 
     _check(seed, dtype)
@@ -117,7 +117,7 @@ def worst(
       path: A netCDF file that the trace is kept in, and gone on from; with several horizons there is a file for each
         beside it, with ``-T1000`` at the end of its name.
       stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
-      **settings: The keys of ``jaxbandit.sections.Worst`` but ``parameters`` and ``horizons``: ``method``, ``steps``,
+      **settings: The keys of ``jaxbandit.search_sections.Worst`` but ``parameters`` and ``horizons``: ``method``, ``steps``,
         ``num_seeds``, ``objective``, ...
 
     Returns:
@@ -134,7 +134,7 @@ def worst(
       [0.6]
     """
     from jaxbandit.adversary import Adversary, curve
-    from jaxbandit.sections import Worst
+    from jaxbandit.search_sections import Worst
     from jaxbandit.traces import write
 
     _check(seed, dtype)

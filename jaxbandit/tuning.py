@@ -18,7 +18,7 @@ from jaxbandit.descent import Descent, contributions
 from jaxbandit.families import Worlds
 from jaxbandit.optimisers import make_optimiser
 from jaxbandit.ranking import skewness_corrected_p
-from jaxbandit.sections import Tune
+from jaxbandit.search_sections import Tune
 from jaxbandit.traces import DONE, Trace
 
 LEVEL = 0.95  # of the intervals

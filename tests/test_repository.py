@@ -20,7 +20,7 @@ LAYERS = [
     ["simplex", "robust", "rows", "bounds"],
     ["policies", "environments", "game"],
     ["engine", "grid", "readers", "facts", "checks"],
-    ["totals", "checkpoint", "entries", "parameters", "sections"],
+    ["totals", "checkpoint", "entries", "parameters", "search_sections"],
     ["runner", "study"],
     ["progress", "results"],
     ["statistics", "certify"],
