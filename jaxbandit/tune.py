@@ -50,8 +50,8 @@ def tune(
       engine: How to run; ``progress=True`` shows a bar.
       path: A netCDF file that the trace is kept in, and gone on from.
       stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
-      **settings: The keys of ``jaxbandit.search_sections.Tune``: ``parameters`` (required), ``objective``, ``gradient``,
-        ``optimiser``, ``steps``, ``num_seeds``, ...
+      **settings: The keys of ``jaxbandit.search_sections.Tune``: ``parameters`` (required), ``objective``,
+        ``gradient``, ``optimiser``, ``steps``, ``num_seeds``, ...
 
     Returns:
       The trace by ``step`` and ``parameter`` (``value``, ``gradient``, ``objective``, ``held_out``), ``tuned`` and
@@ -117,8 +117,8 @@ def worst(
       path: A netCDF file that the trace is kept in, and gone on from; with several horizons there is a file for each
         beside it, with ``-T1000`` at the end of its name.
       stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
-      **settings: The keys of ``jaxbandit.search_sections.Worst`` but ``parameters`` and ``horizons``: ``method``, ``steps``,
-        ``num_seeds``, ``objective``, ...
+      **settings: The keys of ``jaxbandit.search_sections.Worst`` but ``parameters`` and ``horizons``: ``method``,
+        ``steps``, ``num_seeds``, ``objective``, ...
 
     Returns:
       ``worst`` values by ``parameter``, ``regret`` there with its interval, ``searched`` (what the search thought),
