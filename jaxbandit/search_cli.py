@@ -1,6 +1,7 @@
 """The commands ``jaxbandit tune`` and ``jaxbandit worst``."""
 
 import json
+import os
 import pathlib
 import shlex
 import sys
@@ -112,5 +113,7 @@ def _say_the_rest(console: Console, found: list[Found]) -> None:
 
 
 def _say_how_to_go_on(command: list[str]) -> NoReturn:
-    print(f"\nstopped; the steps so far are kept. To go on: {shlex.join(['jaxbandit', *command])}", file=sys.stderr)
-    raise SystemExit(130)
+    sys.stdout.flush()
+    again = shlex.join(["jaxbandit", *command])
+    print(f"\nstopped; the steps so far are kept. To go on: {again}", file=sys.stderr, flush=True)
+    os._exit(130)  # past the thread, which may be inside the compiler
