@@ -23,13 +23,15 @@ def default_population(dim: int) -> int:
 class Evolution:
     """Minimises a noisy function on [0, 1]^d, a generation at a time.
 
-    Points beyond an edge are moved onto it, and learnt from as they were played: an optimum on the edge is reached.
+    The first ``scans`` generations look at the whole cube, at the points of one Latin hypercube; the search starts from
+    the best of them. Points beyond an edge are moved onto it, and learnt from as they were played: an optimum on the
+    edge is reached.
 
     Args:
       dim: d.
       population: Points of a generation, lambda.
       seed: Draws the points.
-      start: Where to begin; the middle by default.
+      scans: Generations of the first look.
 
     Example:
       >>> search = Evolution(dim=2, seed=0)
@@ -40,13 +42,14 @@ class Evolution:
       [0.25, 1.0]
     """
 
-    def __init__(self, dim: int, *, population: int | None = None, seed: int = 0, start: np.ndarray | None = None):
+    def __init__(self, dim: int, *, population: int | None = None, seed: int = 0, scans: int = 0):
         self.population = population or default_population(dim)
         if self.population < 4:
             raise ValueError(f"population must be at least 4, got {self.population}; leave it out for the default")
-        self.mean = np.full(dim, 0.5) if start is None else np.clip(np.asarray(start, np.float64), 0, 1)
+        self.mean = np.full(dim, 0.5)
         self.step = START
         self._seed, self._generation = seed, 0
+        self._scans, self._seen = scans, (np.inf, self.mean)  # the least value of the first look, and where
         self._covariance = np.eye(dim)
         self._path, self._step_path = np.zeros(dim), np.zeros(dim)
 
@@ -64,22 +67,29 @@ class Evolution:
 
     def ask(self) -> np.ndarray:
         """The points of this generation, [population, d]; the same until it is told their values."""
+        if self._generation < self._scans:
+            return self._hypercube()[self._generation :: self._scans]
         draws = np.random.default_rng([self._seed, self._generation]).standard_normal((self.population, self.mean.size))
         scales, axes = self._axes()
         return np.clip(self.mean + self.step * (draws * scales) @ axes.T, 0, 1)
 
     def tell(self, points: np.ndarray, values: np.ndarray) -> None:
         """Moves to the better half of the points; a value that is not a number counts as the worst."""
-        order = np.argsort(np.where(np.isnan(values), np.inf, values), kind="stable")
+        values = np.where(np.isnan(values), np.inf, values)
+        order = np.argsort(values, kind="stable")
+        self._generation += 1
+        if self._generation <= self._scans:
+            self._seen = min(self._seen, (values[order[0]], points[order[0]]), key=lambda seen: seen[0])
+            self.mean = self._seen[1]
+            return
         moves = (points[order[: self._weights.size]] - self.mean) / self.step
         move = self._weights @ moves
         scales, axes = self._axes()
         whitened = axes @ ((axes.T @ move) / scales)
-        self._generation += 1
         c = self._step_rate
         self._step_path = (1 - c) * self._step_path + math.sqrt(c * (2 - c) * self._mass) * whitened
         length = float(np.linalg.norm(self._step_path))
-        steady = length / math.sqrt(1 - (1 - c) ** (2 * self._generation))
+        steady = length / math.sqrt(1 - (1 - c) ** (2 * (self._generation - self._scans)))
         moving = steady < (1.4 + 2 / (self.mean.size + 1)) * self._length
         c = self._path_rate
         self._path = (1 - c) * self._path + moving * math.sqrt(c * (2 - c) * self._mass) * move
@@ -91,6 +101,12 @@ class Evolution:
         self.step = min(
             self.step * math.exp(self._step_rate / self._damping * (length / self._length - 1)), LARGEST_STEP
         )
+
+    def _hypercube(self) -> np.ndarray:
+        """A Latin hypercube over all scans: every coordinate has one point in each of as many equal parts."""
+        rng, count = np.random.default_rng([self._seed, 0]), self._scans * self.population
+        parts = rng.permuted(np.tile(np.arange(count)[:, None], self.mean.size), axis=0)
+        return (parts + rng.random(parts.shape)) / count
 
     def _axes(self) -> tuple[np.ndarray, np.ndarray]:
         """Lengths and directions of the axes of the search ellipsoid."""

@@ -125,6 +125,26 @@ def test_evolution_finds_a_rotated_valley_under_noise():
     assert np.abs(search.mean - target).max() < 0.1
 
 
+def test_evolution_looks_at_the_whole_cube_first():
+    """The middle lies in a wide basin; the deep one is narrow and in a corner."""
+
+    def valley(points):
+        near = 0.3 * ((points - 0.5) ** 2).sum(axis=1)
+        return np.minimum(near, 40 * ((points - 0.9) ** 2).sum(axis=1) - 1)
+
+    for scans, found in ((4, 0.9), (0, 0.5)):
+        search = Evolution(2, population=16, seed=0, scans=scans)
+        search.step = 0.1
+        first = []
+        for n in range(40):
+            points = search.ask()
+            first += [points] if n < scans else []
+            search.tell(points, valley(points))
+        assert np.abs(search.mean - found).max() < 0.05
+        for column in np.concatenate(first).T if scans else ():
+            assert np.array_equal(np.sort((column * 64).astype(int)), np.arange(64))
+
+
 def test_evolution_reaches_an_edge_and_puts_nan_last():
     search = Evolution(2, seed=0)
     for _ in range(40):
