@@ -1,4 +1,4 @@
-"""The command line: ``jaxbandit run``, ``plan``, ``plot``, ``report``, ``sensitivity`` and others."""
+"""The command line: ``jaxbandit run``, ``plan``, ``plot``, ``report``, ``sensitivity``, ``tune`` and others."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ import typer
 import xarray as xr
 from rich.console import Console
 
-from jaxbandit import commands, entries, forecast, run_study, tables, teams
+from jaxbandit import commands, entries, forecast, run_study, search_cli, tables, teams
 from jaxbandit.assemble import opened
 from jaxbandit.campaign import Report
 from jaxbandit.interrupt import InterruptedRunError, interruptible
@@ -30,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Simulates heavy-tailed bandits: whole studies as one compiled call.",
 )
+search_cli.register(app)
 DATASET_BYTES = 1 << 30  # a dataset up to this size is also written as one file
 # Wide enough for a table when the output is piped, where rich would assume 80 columns.
 console = Console(width=None if sys.stdout.isatty() else 160)

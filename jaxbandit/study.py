@@ -10,6 +10,7 @@ from jaxbandit import entries
 from jaxbandit.checks import recorded_rounds
 from jaxbandit.entries import Declared, Entry
 from jaxbandit.grid import Grid, for_run, suggest
+from jaxbandit.search_sections import Tune, Worst
 from jaxbandit.sections import Sensitivity
 
 QUICK_ROUNDS, QUICK_SEEDS = 2_000, 64
@@ -37,6 +38,8 @@ class Study(pydantic.BaseModel):
       max_seeds: Where that ends at the latest.
       extendable: Keep the last state of every game, from which a longer horizon goes on.
       sensitivity: What ``jaxbandit sensitivity`` asks of the study.
+      tune: What ``jaxbandit tune`` tunes, and how.
+      worst: Where ``jaxbandit worst`` looks for the worst instance, and how.
 
     Example:
       >>> import jaxbandit as jb
@@ -65,6 +68,8 @@ class Study(pydantic.BaseModel):
     sensitivity: Sensitivity | None = None
     policies: list[dict[str, Any]]
     environments: list[dict[str, Any]]
+    tune: Tune | None = None
+    worst: Worst | None = None
 
     _directory: pathlib.Path = pydantic.PrivateAttr(default=pathlib.Path())
     _text: str | None = pydantic.PrivateAttr(default=None)
@@ -121,7 +126,13 @@ class Study(pydantic.BaseModel):
         record = self.record if isinstance(self.record, int) else [n for n in self.record if n <= horizon] or 64
         seeds = min(self.num_seeds, QUICK_SEEDS)
         values = {"horizon": horizon, "num_seeds": seeds, "record": record, "max_seeds": min(self.max_seeds, 4 * seeds)}
-        return self.changed(**values | ({"sensitivity": self.sensitivity.quick()} if self.sensitivity else {}))
+        sections = {
+            "sensitivity": self.sensitivity and self.sensitivity.quick(),
+            "tune": self.tune and self.tune.quick(),
+            "worst": self.worst and self.worst.quick(horizon),
+        }
+        asked = {name: section.model_dump(exclude_defaults=True) for name, section in sections.items() if section}
+        return self.changed(**values, **asked)
 
     @property
     def directory(self) -> pathlib.Path:

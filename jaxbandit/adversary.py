@@ -1,0 +1,234 @@
+"""The worst instance of a family for a policy: searched, chosen, and played again.
+
+The largest of many noisy numbers is too large. So the search only proposes: the best of its points are played under
+other luck to choose one, and what is reported of that one comes from games of its own.
+"""
+
+import contextlib
+import pathlib
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit import bounds, statistics
+from jaxbandit.arena import FINALISTS, STEPS, TEST, Arena, Told, at_horizon, derived_seed
+from jaxbandit.descent import Descent
+from jaxbandit.evolution import Evolution, default_population
+from jaxbandit.families import Family
+from jaxbandit.optimisers import make_optimiser
+from jaxbandit.search_sections import Worst
+from jaxbandit.traces import DONE, Trace
+
+LEVEL = 0.95  # of the intervals
+SCANS = 4  # generations that look at the whole box: regret over gap, tail and switch time has several hills
+GROUPS = 8  # of the games of a step, each with SPSA directions of its own
+EVOLUTION_DIMS = {
+    "point": ("point_number", "parameter"),
+    "estimate": ("point_number",),
+    "value": ("parameter",),
+    "step_size": (),
+}
+GRADIENT_DIMS = {"value": ("parameter",), "gradient": ("parameter",), "gradient_stderr": ("parameter",), "estimate": ()}
+
+
+class Adversary:
+    """One policy, one family, one horizon.
+
+    Args:
+      policy: Makes the policy for a world.
+      family: Where to look.
+      settings: The section.
+      horizon: Rounds of a game.
+      seed: Seeds the search.
+    """
+
+    def __init__(self, policy: Told, family: Family, settings: Worst, horizon: int, seed: int):
+        self.settings, self.horizon, self.seed = settings, horizon, seed
+        self._policy, self._family = policy, family
+        self.box = family.box
+        self._given = at_horizon(family.world, horizon)
+        self._scale(self._given)  # raises where there is no unit
+        policy(self._given, horizon)
+        self.population = settings.population or default_population(len(self.box.names))
+
+    def about(self) -> dict[str, Any]:
+        """Everything that determines the trace."""
+        settings = {name: value for name, value in dict(self.settings).items() if name not in ("optimiser", "horizons")}
+        return {
+            "kind": "worst",
+            "policy": repr(self._policy(self._given, self.horizon)),
+            "world": repr(self._given),
+            "horizon": self.horizon,
+            "seed": self.seed,
+            **settings,
+            "optimiser": self.settings.optimiser if isinstance(self.settings.optimiser, str | dict) else "given",
+        }
+
+    @property
+    def lanes(self) -> int:
+        """Games of a step."""
+        s = self.settings
+        if s.method == "evolution":
+            return self.population * s.num_seeds
+        return 2 * s.num_seeds * (1 if s.gradient == "spsa" else len(self.box.names))
+
+    @property
+    def total(self) -> int:
+        """Seed-rounds in all."""
+        s = self.settings
+        return (s.steps * self.lanes + (s.finalists + 1) * s.final_seeds + 2 * s.test_seeds) * self.horizon
+
+    def run(self, arena: Arena, path: pathlib.Path | None) -> xr.Dataset:
+        """Searches, or goes on, and plays what was found again."""
+        evolves = self.settings.method == "evolution"
+        trace = Trace(path, self.about(), EVOLUTION_DIMS if evolves else GRADIENT_DIMS, self.box.names)
+        if trace.finished is not None:
+            return trace.finished
+        search = self._evolve if evolves else self._climb
+        with contextlib.ExitStack() as stack:
+            stack.callback(trace.save)  # also when it is told to stop
+            last = search(trace, arena)
+        ds = self._replayed(trace, self._chosen(trace, last, arena), arena)
+        trace.save(ds)
+        return ds
+
+    def _evolve(self, trace: Trace, arena: Arena) -> np.ndarray:
+        s = self.settings
+        search = Evolution(
+            len(self.box.names),
+            population=self.population,
+            seed=derived_seed(self.seed, STEPS),
+            scans=min(SCANS, s.steps // 3),
+        )
+        for row in trace.rows:
+            search.tell(self._told_again(trace, search.ask(), row["point"]), -row["estimate"])
+        for n in range(len(trace.rows), s.steps):
+            points = search.ask()
+            values = self.box.from_unit(points)
+            games = self._play(values, s.num_seeds, arena, luck=STEPS, first_seed=n * s.num_seeds)
+            row = {"value": self.box.from_unit(search.mean), "step_size": search.step}
+            search.tell(points, -games.mean(axis=-1))
+            trace.add(point=values, estimate=games.mean(axis=-1), **row)
+        return self.box.from_unit(search.mean)
+
+    def _climb(self, trace: Trace, arena: Arena) -> np.ndarray:
+        s = self.settings
+        descent = Descent(
+            np.zeros(len(self.box.names)),  # the middle of the box
+            make_optimiser(s.optimiser, s.learning_rate, s.steps),
+            gradient=s.gradient,
+            step=s.step,
+            sign=-1,
+            seed=derived_seed(self.seed, STEPS),
+        )
+        for row in trace.rows:
+            self._told_again(trace, self.box.from_free(descent.place), row["value"])
+            descent.tell(row["gradient"])
+        groups = min(GROUPS, s.num_seeds // 2) if s.gradient == "spsa" else 1
+        seeds = s.num_seeds // groups
+        for n in range(len(trace.rows), s.steps):
+            values = self.box.from_free(descent.ask(groups))  # [points, groups, d]
+            flat = values.reshape(-1, values.shape[-1])
+            games = self._play(flat, seeds, arena, luck=STEPS, first_seed=n * seeds).reshape(*values.shape[:2], seeds)
+            found, value = descent.gradient(games), self.box.from_free(descent.place)
+            descent.tell(found.value)
+            trace.add(value=value, gradient=found.value, gradient_stderr=found.stderr, estimate=found.objective)
+        return self.box.from_free(descent.place)
+
+    def _told_again(self, trace: Trace, points: np.ndarray, recorded: np.ndarray) -> np.ndarray:
+        """The points of a step of an earlier search, which must be those of this one."""
+        values = self.box.from_unit(points) if self.settings.method == "evolution" else points
+        if not np.array_equal(values, recorded):
+            raise ValueError(f"{trace.path} does not follow from this search; give another directory, or delete it")
+        return points
+
+    def _chosen(self, trace: Trace, last: np.ndarray, arena: Arena) -> tuple[np.ndarray, float]:
+        """The best of the finalists under luck of their own, and what the search had thought was the largest."""
+        ds = trace.dataset()
+        estimates = ds.estimate.values.ravel()
+        tried = (ds.point if "point" in ds else ds.value).values.reshape(-1, len(self.box.names))
+        best = np.argsort(-np.where(np.isnan(estimates), -np.inf, estimates), kind="stable")
+        finalists = np.concatenate([last[None], tried[best[: self.settings.finalists]]])
+        games = self._play(finalists, self.settings.final_seeds, arena, luck=FINALISTS)
+        return finalists[int(np.argmax(games.mean(axis=-1)))], float(estimates[best[0]])
+
+    def _replayed(self, trace: Trace, chosen: tuple[np.ndarray, float], arena: Arena) -> xr.Dataset:
+        """The instance chosen, and the world as given, on fresh games."""
+        value, searched = chosen
+        world = self._world(value)
+        worlds = [world, self._given]
+        policies = [self._policy(one, self.horizon) for one in worlds]
+        games = arena.play(policies, worlds, self.settings.test_seeds, luck=TEST)
+        found = statistics.bootstrap_interval(games, LEVEL)
+        results: dict[str, Any] = {
+            "worst": ("parameter", value),
+            "low": ("parameter", self.box.low),
+            "high": ("parameter", self.box.high),
+            "searched": searched,
+            "regret": float(found.value[0]),
+            "regret_stderr": float(found.stderr[0]),
+            "regret_low": float(found.low[0]),
+            "regret_high": float(found.high[0]),
+            "given_regret": float(found.value[1]),
+        }
+        ds = trace.dataset().assign(results | _declared(world, self.horizon))
+        return ds.assign_coords(horizon=self.horizon).assign_attrs(
+            objective=self.settings.objective,
+            world=repr(world),
+            given=repr(self._given),
+            band=f"studentised bootstrap over {self.settings.test_seeds} fresh seeds, {LEVEL:.0%}",
+            failed=arena.failed,
+            compile_seconds=round(arena.timing.compile_seconds, 3),
+            run_seconds=round(arena.timing.run_seconds, 3),
+            **{DONE: 1},
+        )
+
+    def _play(self, values: np.ndarray, num_seeds: int, arena: Arena, *, luck: int, first_seed: int = 0) -> np.ndarray:
+        """What is maximised, game by game: [points, seeds]."""
+        worlds = [self._world(value) for value in values]
+        policies = [self._policy(world, self.horizon) for world in worlds]
+        games = arena.play(policies, worlds, num_seeds, luck=luck, first_seed=first_seed)
+        return games / np.asarray([self._scale(world) for world in worlds])[:, None]
+
+    def _world(self, value: np.ndarray) -> Any:
+        return at_horizon(self._family.at(self.box.named(value)), self.horizon)
+
+    def _scale(self, world: Any) -> float:
+        """The unit of what is maximised."""
+        if self.settings.objective == "regret":
+            return 1.0
+        bound = _declared(world, self.horizon)["bound"]
+        if not np.isfinite(bound):
+            raise ValueError(f'{world!r} declares no moment to measure regret by; take objective = "regret"')
+        return bound
+
+
+def curve(found: list[xr.Dataset]) -> xr.Dataset:
+    """One dataset over horizons, with the exponent of growth where it is regret that was maximised at several.
+
+    The exponent is the least-squares slope of log regret in log T; its interval follows from the standard errors,
+    not from the search: a worse instance may have been missed at any T.
+    """
+    kept = [ds.drop_dims([dim for dim in ("step", "point_number") if dim in ds.dims]) for ds in found]
+    ds = xr.concat(kept, "horizon", combine_attrs="drop_conflicts")
+    ds = ds.assign(world=("horizon", [one.attrs["world"] for one in found]))
+    ds.attrs["failed"] = sum(int(one.attrs["failed"]) for one in found)
+    if len(found) < 2 or found[0].attrs["objective"] != "regret" or not (ds.regret > 0).all():
+        return ds
+    log_t = np.log(ds.horizon.values)
+    weights = (log_t - log_t.mean()) / ((log_t - log_t.mean()) ** 2).sum()
+    slope = float(weights @ np.log(ds.regret.values))
+    stderr = float(np.sqrt((weights**2) @ (ds.regret_stderr.values / ds.regret.values) ** 2))
+    return ds.assign(slope=slope, slope_low=slope - 1.96 * stderr, slope_high=slope + 1.96 * stderr)
+
+
+def _declared(world: Any, horizon: int) -> dict[str, float]:
+    """What a world declares of its moments, and the order of the lower bound there; NaN if it declares none."""
+    try:
+        alpha = float(world.moment_order)
+        sigma = float(world.moment(alpha))
+        bound = float(bounds.minimax(horizon, world.num_arms, alpha, sigma))
+    except (AttributeError, TypeError, ValueError):
+        alpha = sigma = bound = np.nan
+    return {"moment_order": alpha, "moment_bound": sigma, "bound": bound}

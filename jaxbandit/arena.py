@@ -1,0 +1,113 @@
+"""Where a search plays: pairs of policy and world under common luck, with progress, an end on demand, and one compile.
+
+A search has several kinds of luck, which must not overlap: that of its steps, that of the held-out set it looks at on
+the way, that of the choice among finalists, and that of the numbers it reports.
+"""
+
+import dataclasses
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxbandit import coupled, runner
+from jaxbandit.runner import Engine, Progress, Timing
+
+# Lanes of a device at least: the sets a search is judged by are larger than its steps, and a block costs a call.
+LEAST_BLOCK = 256
+
+# Kinds of luck.
+STEPS, HELD_OUT, FINALISTS, TEST = range(4)
+
+Told = Callable[[Any, int], Any]  # (world, horizon) -> the policy, told what it asks of them
+
+
+def derived_seed(seed: int, *purpose: int) -> int:
+    """A study seed for one purpose: others have other luck."""
+    return int(np.random.SeedSequence([seed, *purpose]).generate_state(1)[0] >> 1)
+
+
+def as_told(policy: Any) -> Told:
+    """A policy, or a function of (world, horizon) that makes one, as the latter."""
+    if isinstance(policy, type):
+        raise ValueError(f"the policy is the class {policy.__name__}; make one: jb.{policy.__name__}(...)")
+    if all(hasattr(policy, method) for method in ("init", "probabilities", "update")):
+        return lambda world, horizon: policy
+    if callable(policy):
+        return policy
+    raise ValueError(
+        f"{policy!r} is no policy; give one such as jb.UniINF(horizon=...), or a function (world, horizon)"
+    )
+
+
+def at_horizon(world: Any, horizon: int) -> Any:
+    """The world in a game of so many rounds."""
+    return world.at_horizon(horizon) if hasattr(world, "at_horizon") else world
+
+
+class Arena:
+    """Plays for a search.
+
+    Args:
+      horizon: Rounds of a game.
+      seed: Seeds the search.
+      dtype: What is played in.
+      engine: How to run.
+      stop: Set it to end with ``KeyboardInterrupt``.
+      show: Gets (seed-rounds done, in all).
+      lanes: Of a step: blocks are made for it, so that all that is played compiles once.
+      total: Seed-rounds that are expected in all.
+    """
+
+    def __init__(
+        self,
+        *,
+        horizon: int,
+        seed: int,
+        dtype: str,
+        engine: Engine | None,
+        stop: threading.Event | None,
+        show: Progress,
+        lanes: int,
+        total: int,
+    ):
+        self.horizon, self.failed, self.timing = horizon, 0, Timing()
+        self._seed, self._dtype, self._stop, self._show = seed, dtype, stop, show
+        self._engine, self._lanes = engine or Engine(), lanes
+        self._done, self._total = 0, total
+
+    def play(
+        self, policies: Sequence[Any], worlds: Sequence[Any], num_seeds: int, *, luck: int, first_seed: int = 0
+    ) -> np.ndarray:
+        """Final regret of the n-th policy in the n-th world: [points, seeds]."""
+        if self._stop is not None and self._stop.is_set():
+            raise KeyboardInterrupt
+        games = coupled.play_pairs(
+            policies,
+            worlds,
+            record=[self.horizon],
+            num_seeds=num_seeds,
+            seed=derived_seed(self._seed, luck),
+            first_seed=first_seed,
+            dtype=self._dtype,
+            engine=self._fitted(policies[0], worlds[0]),
+            timing=self.timing,
+        )
+        self._done += games.failed.size * self.horizon
+        self.failed += int((games.failed > 0).sum())
+        return games.regret[..., -1]
+
+    def _fitted(self, policy: Any, world: Any) -> Engine:
+        """Blocks as wide as a step needs, at most as wide as is usual."""
+        engine = self._engine
+        num_arms = world.num_arms
+        usual = engine.width(num_arms, runner.state_size(policy, num_arms))
+        needed = 1 << max(0, -(-self._lanes // engine.mesh().size) - 1).bit_length()
+        block = engine.block or min(usual, max(needed, LEAST_BLOCK))
+        return dataclasses.replace(engine, block=block, progress=self._progress)
+
+    def _progress(self, now: int, in_all: int) -> None:
+        if self._stop is not None and self._stop.is_set():
+            raise KeyboardInterrupt
+        self._show(min(self._done + now, self._total), self._total)

@@ -1,0 +1,116 @@
+"""Families of worlds: what a policy is tuned for, and where its worst instance is looked for."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxbandit import parameters
+from jaxbandit.boxes import Box, box_of, set_values
+from jaxbandit.grid import Grid, as_grid
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """A world some of whose parameters range between bounds, even in their logarithms.
+
+    Attributes:
+      world: A world; the parameters that are not named stay as they are in it.
+      ranges: Bounds by parameter, e.g. ``{"tail_index": (1.1, 2.0), "gap": (0.05, 0.5)}``.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> family = Family(jb.Pareto(means=[0.5, 1.0], tail_index=1.6), {"tail_index": (1.1, 2.0)})
+      >>> family.at({"tail_index": 1.25})
+      Pareto(means=[0.5, 1.0], tail_index=1.25)
+    """
+
+    world: Any
+    ranges: Mapping[str, Sequence[float]]
+
+    @functools.cached_property
+    def box(self) -> Box:
+        """The ranges, checked once; raises where there is none, saying what can be searched."""
+        if isinstance(self.world, type) or not hasattr(self.world, "means"):
+            raise ValueError(
+                f"a family needs a world, such as jb.Pareto(means=..., tail_index=...), got {self.world!r}"
+            )
+        able = parameters.movable(self.world)
+        kind = type(self.world).__name__
+        if not able:
+            raise ValueError(
+                f"{self.world!r} has no free parameter: none of a {kind}'s can be searched; take another world"
+            )
+        open_ended = [name for name, pair in self.ranges.items() if pair is None]
+        if open_ended:
+            raise ValueError(f"{kind}.{open_ended[0]} needs a range of its own, [lowest, highest]")
+        return box_of(self.world, self.ranges, "searched")
+
+    def at(self, values: Mapping[str, float]) -> Any:
+        """The world with these values."""
+        return set_values(self.world, values)
+
+    def draw(self, count: int, rng: np.random.Generator) -> list[Any]:
+        """Worlds drawn independently, log-uniformly in every parameter."""
+        box = self.box
+        places = rng.random((count, len(box.names)))
+        return [self.at(box.named(values)) for values in box.from_unit(places)]
+
+
+class Worlds:
+    """A distribution of worlds: fixed ones with equal weights, or families to draw from.
+
+    Args:
+      given: A world, a grid, a ``Family``, or a list of those.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> fixed = Worlds(jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6]))
+      >>> fixed.random, len(fixed.draw(8, np.random.default_rng(0)))
+      (False, 2)
+    """
+
+    def __init__(self, given: Any):
+        entries = list(given) if isinstance(given, list | tuple) else [given]
+        self.members: list[Any] = []
+        for entry in entries:
+            points = as_grid(entry).points if isinstance(entry, Grid) else [entry]
+            self.members += points
+        if not self.members:
+            raise ValueError("no world is given; give a world, a grid, a family, or a list of those")
+        for member in self.members:
+            if isinstance(member, Family):
+                member.box  # noqa: B018  raises where a range is not allowed
+            elif isinstance(member, type) or not hasattr(member, "means"):
+                raise ValueError(f"{member!r} is no world; give worlds such as jb.Pareto(means=..., tail_index=...)")
+
+    @property
+    def random(self) -> bool:
+        """Whether worlds are drawn: then unseen ones are other worlds."""
+        return any(isinstance(member, Family) for member in self.members)
+
+    def draw(self, count: int, rng: np.random.Generator) -> list[Any]:
+        """So many worlds: families take turns; of fixed worlds all, or so many different ones."""
+        if not self.random and count >= len(self.members):
+            return self.members
+        if count <= len(self.members):
+            chosen = [self.members[n] for n in rng.choice(len(self.members), size=count, replace=False)]
+        else:
+            chosen = [self.members[n % len(self.members)] for n in range(count)]
+        return [member.draw(1, rng)[0] if isinstance(member, Family) else member for member in chosen]
+
+    def example(self) -> Any:
+        """A world of the distribution."""
+        first = self.members[0]
+        return first.world if isinstance(first, Family) else first
+
+    def about(self) -> list[str]:
+        """Each member in a line of text."""
+        return [
+            f"{member.world!r} with {', '.join(f'{k} in {list(v)}' for k, v in member.ranges.items())}"
+            if isinstance(member, Family)
+            else repr(member)
+            for member in self.members
+        ]

@@ -1,0 +1,145 @@
+"""The searches of a study file: every policy tuned for its worlds, every world's worst instance for every policy."""
+
+import dataclasses
+import pathlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import xarray as xr
+
+from jaxbandit import entries
+from jaxbandit.arena import Told, at_horizon
+from jaxbandit.boxes import box_of
+from jaxbandit.entries import Declared, Entry
+from jaxbandit.families import Family
+from jaxbandit.results import labels
+from jaxbandit.runner import Engine
+from jaxbandit.study import Study
+from jaxbandit.tune import tune, worst
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What a search of a study found."""
+
+    policy: str
+    environment: str  # "" for tuning, which is for all worlds
+    ds: xr.Dataset
+    path: pathlib.Path
+
+
+def tune_study(
+    study: Study, directory: pathlib.Path, *, engine: Engine | None = None, stop: threading.Event | None = None
+) -> Iterator[Found]:
+    """Tunes the policies of a study one after another; what the directory holds already is gone on from."""
+    section = study.tune
+    if section is None:
+        raise ValueError('the study has no [tune] section; say what to tune: [tune] parameters = ["initial_scale"]')
+    points = [point for grid in study.environment_grids() for point in grid.points]
+    worlds = [Family(point, section.worlds) if section.worlds else point for point in points]
+    settings = {name: value for name, value in dict(section).items() if name != "worlds"}
+    policies = list(_policies(study))
+    for _, told in policies:
+        box_of(told(at_horizon(points[0], study.horizon), study.horizon), section.parameters)  # before any is played
+    for name, told in policies:
+        path = directory / f"tune-{file_name(name)}.nc"
+        ds = tune(
+            told,
+            worlds,
+            horizon=study.horizon,
+            seed=study.seed,
+            dtype=study.dtype,
+            engine=engine,
+            path=path,
+            stop=stop,
+            **settings,
+        )
+        yield Found(name, "", ds, path)
+
+
+def worst_study(
+    study: Study, directory: pathlib.Path, *, engine: Engine | None = None, stop: threading.Event | None = None
+) -> Iterator[Found]:
+    """Looks for the worst instance around every world for every policy; goes on likewise."""
+    section = study.worst
+    if section is None:
+        raise ValueError(
+            "the study has no [worst] section; say where to look: [worst] parameters = {gap = [0.01, 1.0]}"
+        )
+    settings = {name: value for name, value in dict(section).items() if name not in ("parameters", "horizons")}
+    grids = list(zip([e.label for e in study.environment_entries()], study.environment_grids(), strict=True))
+    names, points = labels(grids), [point for _, grid in grids for point in grid.points]
+    for name, world in zip(names, points, strict=True):
+        family = Family(_untold(study, world), section.parameters)
+        for policy, told in _policies(study):
+            path = directory / f"worst-{file_name(policy)}-{file_name(name)}.nc"
+            ds = worst(
+                told,
+                family,
+                horizon=section.horizons or study.horizon,
+                seed=study.seed,
+                dtype=study.dtype,
+                engine=engine,
+                path=path,
+                stop=stop,
+                **settings,
+            )
+            yield Found(policy, name, ds, path)
+
+
+def _policies(study: Study) -> Iterator[tuple[str, Told]]:
+    """Each policy by its label, as a function of world and horizon."""
+    listed = study.policy_entries()
+    seen: dict[str, int] = {}
+    for table, entry in zip(study.policies, listed, strict=True):
+        if entry.axes:
+            raise ValueError(
+                f"{entry.name} sweeps {', '.join(entry.axes)}; a search starts from one policy: give a single value"
+            )
+        _check_reference(study, entry)
+        seen[entry.label] = seen.get(entry.label, 0) + 1
+        label = entry.label if seen[entry.label] == 1 else f"{entry.label}#{seen[entry.label]}"
+        yield label, _told(table, study.directory)
+
+
+def _told(table: dict[str, Any], directory: pathlib.Path) -> Told:
+    def told(world: Any, horizon: int) -> Any:
+        if horizon not in read:
+            read[horizon] = entries.read_entry(table, "policies", directory, {"horizon": horizon})
+        order = getattr(world, "moment_order", None)
+        return read[horizon].grid(Declared(world, horizon, order)).points[0]
+
+    read: dict[int, Entry] = {}
+    return told
+
+
+def _check_reference(study: Study, entry: Entry) -> None:
+    if entry.refers and any("moment_order" in world.options for world in study.environment_entries()):
+        raise ValueError(
+            f"{entry.name} takes what it is told from the world, and a search changes the world, which then has an "
+            "order of its own; leave the key moment_order out of [[environments]]"
+        )
+
+
+def _untold(study: Study, world: Any) -> Any:
+    """The world before it was told the study's horizon, for searches at several."""
+    if study.worst is None or not study.worst.horizons or not hasattr(world, "at_horizon"):
+        return world
+    return _without_horizon(world, study.horizon)
+
+
+def _without_horizon(world: Any, horizon: int) -> Any:
+    changes: dict[str, Any] = {}
+    for spec in dataclasses.fields(world):
+        value = getattr(world, spec.name)
+        if spec.name == "horizon" and value == horizon:
+            changes["horizon"] = None
+        elif spec.metadata.get("nested") and spec.init and hasattr(value, "at_horizon"):
+            changes[spec.name] = _without_horizon(value, horizon)
+    return dataclasses.replace(world, **changes) if changes else world
+
+
+def file_name(label: str) -> str:
+    """A label as part of a file's name."""
+    return "".join(letter if letter.isalnum() or letter in "-_.=" else "_" for letter in label)

@@ -1,0 +1,128 @@
+"""What ``jaxbandit tune`` and ``jaxbandit worst`` print: tables for people, JSON for programs."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+from rich.table import Table
+from rich.text import Text
+
+from jaxbandit.search_study import Found
+
+
+def tune_table(found: Sequence[Found]) -> Table:
+    """Every tuned parameter of every policy, and what that buys."""
+    table = Table(title="tuned, against the default on unseen worlds and seeds", title_justify="left")
+    for heading in ("policy", "parameter", "default", "tuned", "bounds"):
+        table.add_column(heading)
+    for heading in ("regret, default", "regret, tuned", "difference"):
+        table.add_column(heading, justify="right")
+    for one in found:
+        ds = one.ds
+        numbers = [
+            f"{float(ds.regret.sel(candidate='default')):,.1f}",
+            f"{float(ds.regret.sel(candidate='tuned')):,.1f}",
+            _interval(ds, "difference"),
+        ]
+        for n, name in enumerate(ds.parameter.values):
+            at = ds.sel(parameter=name)
+            edge = " (edge)" if _at_edge(float(at.tuned), float(at.low), float(at.high)) else ""
+            row = [str(name), f"{float(at.default):.4g}", f"{float(at.tuned):.4g}{edge}"]
+            bounds = Text(f"[{float(at.low):.4g}, {float(at.high):.4g}]")
+            table.add_row(Text(one.policy if n == 0 else ""), *row, bounds, *(numbers if n == 0 else [""] * 3))
+    return table
+
+
+def worst_table(found: Sequence[Found]) -> Table:
+    """The worst instance found for every policy around every world, at every horizon."""
+    table = Table(title="worst instances found, on fresh seeds", title_justify="left")
+    for heading in ("policy", "around", "T", "instance"):
+        table.add_column(heading)
+    for heading in ("regret", "the search thought", "as given", "order of the bound"):
+        table.add_column(heading, justify="right")
+    for one in found:
+        for at in _by_horizon(one.ds):
+            instance = ", ".join(f"{name} = {float(at.worst.sel(parameter=name)):.4g}" for name in at.parameter.values)
+            unit = " of the bound" if one.ds.attrs.get("objective") == "ratio" else ""
+            thought = _short(at.searched) + unit
+            numbers = [_interval(at, "regret"), thought, _short(at.given_regret), _short(at.bound)]
+            row = [Text(one.policy), Text(one.environment), f"{int(at.horizon):,}", Text(instance)]
+            table.add_row(*row, *numbers)
+    return table
+
+
+def tune_json(found: Sequence[Found]) -> list[dict[str, Any]]:
+    """For programs."""
+    rows = []
+    for one in found:
+        ds = one.ds
+        rows.append(
+            {
+                "policy": one.policy,
+                "default": _values(ds.default),
+                "tuned": _values(ds.tuned),
+                "regret_default": _number(ds.regret.sel(candidate="default")),
+                "regret_tuned": _number(ds.regret.sel(candidate="tuned")),
+                **{name: _number(ds[name]) for name in ("difference", "difference_low", "difference_high", "p")},
+                "default_within_noise": bool(ds.attrs["within_noise"]),
+                "verdict": ds.attrs["verdict"],
+                "band": ds.attrs["band"],
+                "steps": ds.sizes["step"],
+                "failed": int(ds.attrs["failed"]),
+                "trace": str(one.path),
+            }
+        )
+    return rows
+
+
+def worst_json(found: Sequence[Found]) -> list[dict[str, Any]]:
+    """For programs."""
+    numbers = (
+        "regret",
+        "regret_low",
+        "regret_high",
+        "searched",
+        "given_regret",
+        "bound",
+        "moment_order",
+        "moment_bound",
+    )
+    rows = []
+    for one in found:
+        slope = _number(one.ds.slope) if "slope" in one.ds else None
+        for at in _by_horizon(one.ds):
+            row = {"policy": one.policy, "environment": one.environment, "horizon": int(at.horizon)}
+            row |= {"worst": _values(at.worst)} | {name: _number(at[name]) for name in numbers}
+            row["objective"] = one.ds.attrs.get("objective")
+            rows.append(row | {"slope": slope, "failed": int(one.ds.attrs["failed"]), "band": one.ds.attrs["band"]})
+    return rows
+
+
+def _by_horizon(ds: xr.Dataset) -> list[xr.Dataset]:
+    return [ds.isel(horizon=n) for n in range(ds.sizes["horizon"])] if "horizon" in ds.dims else [ds]
+
+
+def _values(values: xr.DataArray) -> dict[str, float]:
+    return dict(zip(map(str, values.parameter.values), map(float, values.values), strict=True))
+
+
+def _interval(ds: xr.Dataset, name: str) -> Text:
+    value, low, high = (float(ds[key]) for key in (name, f"{name}_low", f"{name}_high"))
+    return Text(f"{value:,.4g} [{low:,.4g}, {high:,.4g}]")  # as text: brackets are no markup
+
+
+def _at_edge(value: float, low: float, high: float) -> bool:
+    """Whether a value is within 2 % of the box's width of its edge: the optimum may lie beyond."""
+    share = math.log(value / low) / math.log(high / low)
+    return not 0.02 <= share <= 0.98
+
+
+def _short(value: xr.DataArray) -> str:
+    number = float(value)
+    return f"{number:,.4g}" if math.isfinite(number) else "none"
+
+
+def _number(value: xr.DataArray) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None

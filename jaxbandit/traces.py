@@ -1,0 +1,92 @@
+"""The trace of a search: a row per step, kept in a netCDF file that is whole or not there, and gone on from.
+
+A search is a function of what it was told, so nothing but its rows is kept: it is told them again, and stands where it
+stood, to the bit.
+"""
+
+import json
+import pathlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit.store import Store
+from jaxbandit.version import __version__
+
+SECONDS = 5.0  # between two writes of a search under way
+DONE = "done"  # the attribute of a file whose search has ended
+
+Dims = Mapping[str, tuple[str, ...]]
+
+
+class Trace:
+    """Rows of a search.
+
+    Args:
+      path: The file; None to keep it in memory.
+      about: Everything that determines the rows, as JSON has it: a file that says otherwise is refused.
+      dims: The dimensions of every variable of a row.
+      parameters: Names along ``parameter``.
+
+    Attributes:
+      rows: What was told so far.
+      finished: The dataset of a search that had ended, if the file holds one.
+    """
+
+    def __init__(self, path: pathlib.Path | None, about: Mapping[str, Any], dims: Dims, parameters: Sequence[str]):
+        self.path, self.rows, self.finished = path, [], None
+        self._about = json.loads(json.dumps(dict(about), default=str))
+        self._dims, self._parameters = dims, list(parameters)
+        self._saved = time.monotonic()
+        if path is not None and path.exists():
+            self._load(path)
+
+    def add(self, **row: Any) -> None:
+        """Adds a step; now and then the file is written."""
+        self.rows.append({name: np.asarray(row[name], np.float64) for name in self._dims})
+        if time.monotonic() - self._saved > SECONDS:
+            self.save()
+
+    def dataset(self) -> xr.Dataset:
+        """The rows, labelled."""
+        columns = {name: [row[name] for row in self.rows] for name in self._dims}
+        variables = {name: (("step", *self._dims[name]), np.stack(rows)) for name, rows in columns.items() if rows}
+        coords = {"step": np.arange(len(self.rows)), "parameter": self._parameters}
+        attrs = {"jaxbandit": __version__, "about": json.dumps(self._about), DONE: 0}
+        return xr.Dataset(variables, coords=coords, attrs=attrs)
+
+    def save(self, ds: xr.Dataset | None = None) -> None:
+        """Writes the rows, or the final dataset, under the file's name once it is whole."""
+        if self.path is None:
+            return
+        write(self.dataset() if ds is None else ds, self.path)
+        self._saved = time.monotonic()
+
+    def _load(self, path: pathlib.Path) -> None:
+        try:
+            ds = xr.load_dataset(path, engine="h5netcdf")
+            said = json.loads(ds.attrs["about"])
+        except (OSError, KeyError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise ValueError(
+                f"{path} is no trace of a search ({reason}); give another place, or move it away"
+            ) from None
+        differing = sorted(key for key in {*said, *self._about} if said.get(key) != self._about.get(key))
+        if differing:
+            key = differing[0]
+            raise ValueError(
+                f"{path} was made with other settings ({key} = {said.get(key)!r}, now {self._about.get(key)!r}); "
+                "give another directory (--out), or delete it"
+            )
+        if ds.attrs.get(DONE):
+            self.finished = ds
+        self.rows = [{name: ds[name].values[n] for name in self._dims} for n in range(ds.sizes.get("step", 0))]
+
+
+def write(ds: xr.Dataset, path: pathlib.Path) -> None:
+    """A dataset as a netCDF file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Store(path.parent).write(path, ds.to_netcdf(engine="h5netcdf"))

@@ -1,0 +1,249 @@
+"""Tuning: descends the regret over a distribution of worlds, and compares what it found with the default.
+
+Three sets of luck and worlds that do not overlap: those of the steps, those held out to choose the step by, and those
+of the comparison, which nothing was chosen by.
+"""
+
+import contextlib
+import pathlib
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit import parameters, statistics
+from jaxbandit.arena import HELD_OUT, STEPS, TEST, Arena, Told, at_horizon, derived_seed
+from jaxbandit.boxes import Box, box_of, set_values
+from jaxbandit.descent import Descent, contributions
+from jaxbandit.families import Worlds
+from jaxbandit.optimisers import make_optimiser
+from jaxbandit.ranking import skewness_corrected_p
+from jaxbandit.search_sections import Tune
+from jaxbandit.traces import DONE, Trace
+
+LEVEL = 0.95  # of the intervals
+DIMS = {
+    "value": ("parameter",),
+    "gradient": ("parameter",),
+    "gradient_stderr": ("parameter",),
+    "objective": (),
+    "held_out": (),
+}
+LONG_NAMES = {
+    "value": "where the step was taken",
+    "gradient": "gradient in the reparameterised logarithms, relative to the mean size of regret",
+    "objective": "objective at the points of the step",
+    "held_out": "objective on the held-out worlds, where it was looked at",
+    "tuned": "the value with the least held-out objective",
+    "difference": "objective of the tuned value less that of the default, on unseen worlds and seeds",
+}
+
+
+class Tuner:
+    """One policy, one distribution of worlds.
+
+    Args:
+      policy: Makes the policy for a world.
+      worlds: To tune for.
+      held_out: To choose the step by; None for others of the same distribution.
+      unseen: To compare on; likewise.
+      settings: The section.
+      horizon: Rounds of a game.
+      seed: Seeds the search.
+    """
+
+    def __init__(
+        self,
+        policy: Told,
+        worlds: Worlds,
+        held_out: Worlds | None,
+        unseen: Worlds | None,
+        settings: Tune,
+        horizon,
+        seed,
+    ):
+        self.settings, self.horizon, self.seed = settings, horizon, seed
+        self._policy, self._worlds = policy, worlds
+        self._held_out, self._unseen = held_out or worlds, unseen or worlds
+        self._looked_at = self._set(self._held_out, HELD_OUT, settings.held_out_worlds)
+        self._compared_on = self._set(self._unseen, TEST, settings.test_worlds)
+        self.example = at_horizon(worlds.example(), horizon)
+        self.default = policy(self.example, horizon)
+        self.box: Box = box_of(self.default, settings.parameters)
+        self._default = np.asarray([parameters.value_of(self.default, name) for name in self.box.names])
+
+    def about(self) -> dict[str, Any]:
+        """Everything that determines the trace."""
+        return {
+            "kind": "tune",
+            "policy": repr(self.default),
+            "worlds": self._worlds.about(),
+            "held_out": self._held_out.about(),
+            "unseen": self._unseen.about(),
+            "horizon": self.horizon,
+            "seed": self.seed,
+            **{name: value for name, value in dict(self.settings).items() if name not in ("optimiser", "worlds")},
+            "optimiser": self.settings.optimiser if isinstance(self.settings.optimiser, str | dict) else "given",
+        }
+
+    @property
+    def lanes(self) -> int:
+        """Games of a step."""
+        points = 2 if self.settings.gradient == "spsa" else 2 * len(self.box.names)
+        worlds = len(self._train(0))
+        return points * worlds * self.settings.num_seeds
+
+    @property
+    def total(self) -> int:
+        """Seed-rounds in all, if no early stop ends it."""
+        s = self.settings
+        looks = -(-s.steps // s.check_every) + 1
+        held_out = len(self._looked_at) * s.held_out_seeds
+        tested = 2 * len(self._compared_on) * s.test_seeds
+        return (s.steps * self.lanes + looks * held_out + tested) * self.horizon
+
+    def run(self, arena: Arena, path: pathlib.Path | None) -> xr.Dataset:
+        """Tunes, or goes on, and compares."""
+        trace = Trace(path, self.about(), DIMS, self.box.names)
+        if trace.finished is not None:
+            return trace.finished
+        s = self.settings
+        descent = Descent(
+            self.box.to_free(self._default),
+            make_optimiser(s.optimiser, s.learning_rate, s.steps),
+            gradient=s.gradient,
+            step=s.step,
+            objective=s.objective,
+            level=s.level,
+            seed=derived_seed(self.seed, STEPS),
+        )
+        self._retell(descent, trace)
+        with contextlib.ExitStack() as stack:
+            stack.callback(trace.save)  # also when it is told to stop
+            while len(trace.rows) < s.steps and not self._ended(trace):
+                self._step(descent, trace, arena)
+        found = self._chosen(descent, trace, arena)
+        ds = self._compared(trace.dataset(), found, arena)
+        trace.save(ds)
+        return ds
+
+    def _retell(self, descent: Descent, trace: Trace) -> None:
+        """Tells a fresh search what an earlier one was told."""
+        for n, row in enumerate(trace.rows):
+            if not np.array_equal(self.box.from_free(descent.place), row["value"]):
+                raise ValueError(
+                    f"{trace.path} does not follow from this optimiser: step {n} was taken elsewhere; give the same "
+                    "optimiser, or another directory"
+                )
+            descent.tell(row["gradient"])
+
+    def _step(self, descent: Descent, trace: Trace, arena: Arena) -> None:
+        n, s = len(trace.rows), self.settings
+        worlds = self._train(n)
+        value = self.box.from_free(descent.place)
+        held_out = self._look(value, arena) if n % s.check_every == 0 else np.nan
+        values = self.box.from_free(descent.ask(len(worlds)))  # [points, worlds, d]
+        policies = [self._at(point, world) for row in values for point, world in zip(row, worlds, strict=True)]
+        games = arena.play(policies, worlds * len(values), s.num_seeds, luck=STEPS, first_seed=n * s.num_seeds)
+        found = descent.gradient(games.reshape(*values.shape[:2], s.num_seeds))
+        descent.tell(found.value)
+        trace.add(
+            value=value,
+            gradient=found.value,
+            gradient_stderr=found.stderr,
+            objective=found.objective,
+            held_out=held_out,
+        )
+
+    def _ended(self, trace: Trace) -> bool:
+        """Whether the last looks at the held-out worlds were no better than one before."""
+        looks = [float(row["held_out"]) for row in trace.rows if np.isfinite(row["held_out"])]
+        return bool(looks) and len(looks) - 1 - int(np.argmin(looks)) >= self.settings.patience
+
+    def _chosen(self, descent: Descent, trace: Trace, arena: Arena) -> np.ndarray:
+        """The value with the least held-out objective, the last one among them."""
+        candidates = [(float(row["held_out"]), row["value"]) for row in trace.rows if np.isfinite(row["held_out"])]
+        last = self.box.from_free(descent.place)
+        candidates.append((self._look(last, arena), last))
+        return min(candidates, key=lambda pair: pair[0])[1]
+
+    def _look(self, value: np.ndarray, arena: Arena) -> float:
+        """The objective on the held-out worlds, under the same luck at every look."""
+        worlds = self._looked_at
+        policies = [self._at(value, world) for world in worlds]
+        games = arena.play(policies, worlds, self.settings.held_out_seeds, luck=HELD_OUT)
+        return float(contributions(games, self.settings.objective, self.settings.level).mean())
+
+    def _compared(self, ds: xr.Dataset, tuned: np.ndarray, arena: Arena) -> xr.Dataset:
+        """The tuned value against the default, game by game, on worlds and luck that nothing was chosen by."""
+        s = self.settings
+        worlds = self._compared_on
+        policies = [self._policy(world, self.horizon) for world in worlds]
+        policies += [self._at(tuned, world) for world in worlds]
+        games = arena.play(policies, worlds * 2, s.test_seeds, luck=TEST).reshape(2, len(worlds), s.test_seeds)
+        default, changed = (contributions(side, s.objective, s.level) for side in games)
+        # Drawn worlds are the sample; given ones are all there is, and the luck in them is the sample.
+        axis = 1 if self._unseen.random else 0
+        units = np.stack([default, changed, changed - default]).mean(axis=axis + 1)  # [3, units]
+        if np.ptp(units[2]) == 0:
+            interval = statistics.normal_interval(units, LEVEL)
+        else:
+            interval = statistics.bootstrap_interval(units, LEVEL)
+        candidate = ("candidate",)
+        ds = ds.assign(
+            default=("parameter", self._default),
+            tuned=("parameter", tuned),
+            low=("parameter", self.box.low),
+            high=("parameter", self.box.high),
+            regret=(candidate, interval.value[:2]),
+            regret_low=(candidate, interval.low[:2]),
+            regret_high=(candidate, interval.high[:2]),
+            difference=float(interval.value[2]),
+            difference_low=float(interval.low[2]),
+            difference_high=float(interval.high[2]),
+            p=float(skewness_corrected_p(units[2])),
+            world_regret=((*candidate, "world"), games.mean(axis=-1)),
+        ).assign_coords(candidate=["default", "tuned"], world=[repr(world) for world in worlds])
+        for name, text in LONG_NAMES.items():
+            ds[name].attrs["long_name"] = text
+        sample = f"{units.shape[1]} {'worlds' if self._unseen.random else 'seeds'}"
+        return ds.assign_attrs(
+            verdict=verdict(ds, s.objective),
+            within_noise=int(_within_noise(ds)),
+            band=f"studentised bootstrap over {sample}, paired, {LEVEL:.0%}",
+            failed=arena.failed,
+            compile_seconds=round(arena.timing.compile_seconds, 3),
+            run_seconds=round(arena.timing.run_seconds, 3),
+            **{DONE: 1},
+        )
+
+    def _at(self, value: np.ndarray, world: Any) -> Any:
+        return set_values(self._policy(world, self.horizon), self.box.named(value))
+
+    def _train(self, step: int) -> list[Any]:
+        rng = np.random.default_rng([derived_seed(self.seed, STEPS), step])
+        return [at_horizon(world, self.horizon) for world in self._worlds.draw(self.settings.num_worlds, rng)]
+
+    def _set(self, worlds: Worlds, luck: int, count: int) -> list[Any]:
+        """A set of worlds that stays the same: so many of a random distribution, all of a fixed one."""
+        count = count if worlds.random else len(worlds.members)
+        drawn = worlds.draw(count, np.random.default_rng(derived_seed(self.seed, luck)))
+        return [at_horizon(world, self.horizon) for world in drawn]
+
+
+def verdict(ds: xr.Dataset, objective: str = "mean") -> str:
+    """What tuning bought, in a sentence."""
+    difference, low, high = (float(ds[name]) for name in ("difference", "difference_low", "difference_high"))
+    default = float(ds.regret.sel(candidate="default"))
+    name = "mean regret" if objective == "mean" else "CVaR of the regret"
+    share = f" ({abs(difference) / default:.1%})" if default > 0 else ""
+    interval = f"{abs(difference):.4g}{share}, {LEVEL:.0%} interval of the difference [{low:.4g}, {high:.4g}]"
+    if _within_noise(ds):
+        return f"the default is within noise of the optimum found: the {name} differs by {interval}"
+    if difference < 0:
+        return f"tuning lowers the {name} of {default:.4g} by {interval}"
+    return f"the default is better: the {name} at the value found is higher by {interval}; give more steps or seeds"
+
+
+def _within_noise(ds: xr.Dataset) -> bool:
+    return float(ds.difference_low) <= 0 <= float(ds.difference_high)
