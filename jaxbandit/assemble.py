@@ -59,9 +59,13 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
     summary = manifest["keep"] == "summary"
     games, asked = manifest["games"], manifest["seeds"]
     order = _platforms_by_use([header for row in games for game in row for header in by_game.get(game, [])])
+    stops = manifest.get("stops", [[rounds[-1] for _ in row] for row in games])  # where a policy stops earlier
     pieces = [
-        [_pick(by_game.get(game, []), count, rounds, summary, order) for game, count in zip(row, counts, strict=True)]
-        for row, counts in zip(games, asked, strict=True)
+        [
+            _pick(by_game.get(game, []), count, tuple(n for n in rounds if n <= stop), summary, order)
+            for game, count, stop in zip(row, counts, ends, strict=True)
+        ]
+        for row, counts, ends in zip(games, asked, stops, strict=True)
     ]
     used = [piece.header for row in pieces for cell in row for piece in cell]
     if not used:
@@ -75,9 +79,8 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
     ds = xr.Dataset(coords=coords)
     for name, (shape, dtype) in cellfile.read_shapes(used[0]).items():
         if all(name in header.variables for header in used):
-            stack = _Stack(
-                name, pieces, _shape(name, shape, ds.sizes, summary), dtype, _complete(seeds, asked, ds, summary)
-            )
+            whole = _complete(seeds, asked, ds, summary) and min(map(min, stops)) == rounds[-1]
+            stack = _Stack(name, pieces, _shape(name, shape, ds.sizes, summary), dtype, whole)
             dims = results.variable_dims(name, len(stack.shape) - 2, "seed" in ds.sizes)
             attrs = {"long_name": results.LONG_NAMES.get(name, name)}
             ds[name] = xr.Variable(("policy", "environment", *dims), indexing.LazilyIndexedArray(stack), attrs)
@@ -133,15 +136,13 @@ class _Stack(BackendArray):
 
     def _filled(self, parts: list[tuple[np.ndarray, int]], shape: tuple[int, ...]) -> np.ndarray:
         """Parts at their places along the first axis; arms that a world lacks are never pulled."""
-        if self.summary and parts:
-            ((values, _),) = parts
-            pads = [(0, size - have) for size, have in zip(shape, values.shape, strict=True)]
-            return (np.pad(values, pads) if pads else values).astype(self.dtype)
         fill = -1 if self.name == "failed" else np.nan if np.issubdtype(self.dtype, np.floating) else 0
         out = np.full(shape, fill, self.dtype)
+        dims = results.variable_dims(self.name, len(shape), not self.summary)
         for values, at in parts:
-            pads = [(0, 0), *((0, size - have) for size, have in zip(shape[1:], values.shape[1:], strict=True))]
-            out[at : at + values.shape[0]] = np.pad(values, pads)
+            where = tuple(slice(at * (n == 0), at * (n == 0) + size) for n, size in enumerate(values.shape))
+            out[tuple(slice(None) if dim == "arm" else s for s, dim in zip(where, dims, strict=True))] = 0
+            out[where] = values
         return out
 
     def _pooled(self, pieces: list[Piece]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import math
 import pathlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +21,12 @@ from jaxbandit.types import public_fields
 CALLED = "called"  # the key of a field ``name``: in an entry, ``name`` is the class's
 WORLD = "world"  # the value that stands for what the world declares
 BY_REFERENCE = ("horizon", "moment_order", "moment_bound")
+# Keys that multiply what a policy takes from the world: a policy that is told the wrong thing.
+FACTORS = {f"{name}_factor": name for name in BY_REFERENCE}
 REGISTRIES: dict[str, dict[str, type]] = {"policies": POLICIES, "environments": ENVIRONMENTS}
 # Keys of an entry that are no fields of its class (a field of the same name goes first).
 OPTIONS = {
-    "policies": ("label", "num_seeds", "precision", "max_seeds"),
+    "policies": ("label", "num_seeds", "precision", "max_seeds", "stop_at"),
     "environments": ("label", "moment_order"),
 }
 
@@ -79,12 +82,19 @@ class Entry:
         rows = combinations(self.axes, self.zipped)
         points = [self.cls(**self._resolved(self.fixed | row, world)) for row in rows]
         shown = {name: WORLD for name in BY_REFERENCE if isinstance(self.fixed.get(name), str)}
+        shown |= {name: self.fixed[name] for name in FACTORS if name in self.fixed}
         return Grid(cls=self.cls, axes=self.axes, points=points, zipped=self.zipped, shown=shown)
 
     def _resolved(self, values: Values, world: Declared | None) -> Values:
-        values = dict(values)
+        factors = {FACTORS[name]: values[name] for name in FACTORS if name in values}
+        values = {name: value for name, value in values.items() if name not in FACTORS}
         for name in BY_REFERENCE:  # in this order: the bound is that of the order the policy is told
             if not isinstance(values.get(name), str):
+                if name in factors:
+                    raise ValueError(
+                        f'{self.name}.{name}_factor multiplies what the world declares; set {name} = "{WORLD}", '
+                        f"got {values.get(name)!r}"
+                    )
                 continue
             if values[name] != WORLD or world is None:
                 raise ValueError(f'{self.name}.{name} must be a number or "{WORLD}", got {values[name]!r}')
@@ -99,11 +109,21 @@ class Entry:
                     f"give {self.name}.{name} a number"
                 )
             values[name] = found
-        return values
+        # Last: who is told a wrong order is told the bound of the right one.
+        return values | {name: factor * values[name] for name, factor in factors.items()}
 
 
-def read_entry(table: Mapping[str, Any], section: str, directory: pathlib.Path, defaults: Values) -> Entry:
-    """An entry, checked; ``defaults`` fill fields the class has and the table leaves out."""
+def read_entry(
+    table: Mapping[str, Any],
+    section: str,
+    directory: pathlib.Path,
+    defaults: Values,
+    data: pathlib.Path | None = None,
+) -> Entry:
+    """An entry, checked; ``defaults`` fill fields the class has and the table leaves out.
+
+    Paths of tables are relative to ``data`` if that is given, else to ``directory``.
+    """
     table = dict(table)
     name = table.pop("name", None)
     if not isinstance(name, str):
@@ -115,24 +135,33 @@ def read_entry(table: Mapping[str, Any], section: str, directory: pathlib.Path, 
     _check_options(name, options)
     zipped = table.pop("zip", []) if "zip" not in fields else []
     prepare = PREPARE.get(name) or getattr(cls, "from_study", None)
-    values = prepare(table, directory) if prepare else table
+    values = prepare(table, data or directory) if prepare else table
     values = {key: value for key, value in defaults.items() if key in fields} | values
     if "name" in fields and CALLED in values:
         values["name"] = values.pop(CALLED)
+    factors = [key for key, name in FACTORS.items() if section == "policies" and name in fields and key not in fields]
     for key in values:
-        if key not in fields:
-            known = [*fields, "zip", *allowed]
+        if key not in fields and key not in factors:
+            known = [*fields, "zip", *allowed, *factors]
             raise ValueError(f"{name} has no field {key!r}; {suggest(key, known)}")
-    values = {key: _nested(value, section, directory) for key, value in values.items()}
+    values = {key: _nested(value, section, directory, data) for key, value in values.items()}
     missing = [key for key, spec in fields.items() if spec.default is dataclasses.MISSING and key not in values]
     if missing:
         raise ValueError(f"{name} needs {', '.join(missing)}; add it to its [[{section}]] entry")
-    axes = {key: list(value) for key, value in values.items() if is_axis(fields[key], value)}
+    axes = {key: list(value) for key, value in values.items() if _is_axis(fields.get(key), value)}
     for key, choices in axes.items():
         if not choices:
             raise ValueError(f"{name}.{key} is swept over no value; give at least one")
+    for key in factors:
+        for factor in axes.get(key, [values[key]] if key in values else []):
+            if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < math.inf:
+                raise ValueError(f"{name}.{key} must be a number above 0, or a list of them, got {factor!r}")
     fixed = {key: value for key, value in values.items() if key not in axes}
     return Entry(name, cls, fixed, axes, _checked_zip(name, zipped, axes), options)
+
+
+def _is_axis(spec: dataclasses.Field | None, value: Any) -> bool:
+    return isinstance(value, list) if spec is None else is_axis(spec, value)
 
 
 def names(section: str) -> list[str]:
@@ -264,24 +293,24 @@ def _check_options(name: str, options: Values) -> None:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if key == "label" and not (isinstance(value, str) and value):
             raise ValueError(f"{name}.label must be text, got {value!r}")
-        if key in ("num_seeds", "max_seeds") and not (number and isinstance(value, int) and value >= 1):
+        if key in ("num_seeds", "max_seeds", "stop_at") and not (number and isinstance(value, int) and value >= 1):
             raise ValueError(f"{name}.{key} must be a whole number >= 1, got {value!r}")
         if key in ("precision", "moment_order") and not (number and float(value) > 0):
             raise ValueError(f"{name}.{key} must be a number above 0, got {value!r}")
 
 
-def _nested(value: Any, section: str, directory: pathlib.Path) -> Any:
+def _nested(value: Any, section: str, directory: pathlib.Path, data: pathlib.Path | None) -> Any:
     """A table with a name stands for a world inside a world; a list of such tables is swept."""
     if isinstance(value, dict):
-        points = _inner_points(value, section, directory)
+        points = _inner_points(value, section, directory, data)
         return points[0] if len(points) == 1 else list(points)
     if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
-        return [point for entry in value for point in _inner_points(entry, section, directory)]
+        return [point for entry in value for point in _inner_points(entry, section, directory, data)]
     return value
 
 
-def _inner_points(table: Values, section: str, directory: pathlib.Path) -> Sequence[Any]:
-    entry = read_entry(table, section, directory, {})
+def _inner_points(table: Values, section: str, directory: pathlib.Path, data: pathlib.Path | None) -> Sequence[Any]:
+    entry = read_entry(table, section, directory, {}, data)
     if entry.options:
         named = ", ".join(entry.options)
         raise ValueError(f"{entry.name} inside another entry takes no {named}; give it to the outer one")

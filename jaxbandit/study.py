@@ -6,13 +6,18 @@ from typing import Any, Literal
 
 import pydantic
 
-from jaxbandit import entries
+from jaxbandit import entries, quick
 from jaxbandit.checks import recorded_rounds
 from jaxbandit.entries import Declared, Entry
+from jaxbandit.figures import Figure, read_figures
 from jaxbandit.grid import Grid, for_run, suggest
 
-QUICK_ROUNDS, QUICK_SEEDS = 2_000, 64
+QUICK_ROUNDS, QUICK_SEEDS = quick.ROUNDS, quick.SEEDS
 MAX_SEEDS = 65_536
+
+
+class DataNeededError(ValueError):
+    """A study plays on tables that its user has to point to."""
 
 
 class Study(pydantic.BaseModel):
@@ -35,6 +40,8 @@ class Study(pydantic.BaseModel):
       precision: Add seeds until the 95 % band of the final mean regret is this narrow, relative to it.
       max_seeds: Where that ends at the latest.
       extendable: Keep the last state of every game, from which a longer horizon goes on.
+      figures: Names, or tables with a ``name`` and options, of what to draw; by default all that the results allow.
+      needs_data: What the study needs in the directory given as ``--data``, and how to get it.
 
     Example:
       >>> import jaxbandit as jb
@@ -60,16 +67,19 @@ class Study(pydantic.BaseModel):
     precision: float | None = pydantic.Field(default=None, gt=0)
     max_seeds: int = pydantic.Field(default=MAX_SEEDS, ge=1)
     extendable: bool = True
+    figures: list[str | dict[str, Any]] = []
+    needs_data: str = ""
     policies: list[dict[str, Any]]
     environments: list[dict[str, Any]]
 
     _directory: pathlib.Path = pydantic.PrivateAttr(default=pathlib.Path())
+    _data: pathlib.Path | None = pydantic.PrivateAttr(default=None)
     _text: str | None = pydantic.PrivateAttr(default=None)
     _worlds: list[tuple[Entry, Grid]] | None = pydantic.PrivateAttr(default=None)  # tables are read once
 
     @classmethod
-    def load(cls, path: str | pathlib.Path) -> "Study":
-        """A study file, checked: every policy and world is built once."""
+    def load(cls, path: str | pathlib.Path, data: str | pathlib.Path | None = None) -> "Study":
+        """A study file, checked: every policy and world is built once; tables are looked for in ``data`` if given."""
         path = pathlib.Path(path)
         try:
             text = path.read_text(encoding="utf-8")
@@ -82,7 +92,7 @@ class Study(pydantic.BaseModel):
             raise ValueError(f"{path} cannot be read: {error.strerror}") from None
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ValueError(f"{path} is not valid TOML: {error}") from None
-        study = parse(content, str(path), path.parent)
+        study = parse(content, str(path), path.parent, data)
         study._text = text
         return study
 
@@ -110,14 +120,43 @@ class Study(pydantic.BaseModel):
     def changed(self, **values: Any) -> "Study":
         """The same study with other values, checked again."""
         content = self.model_dump(exclude_defaults=True) | values
-        return Study.model_validate(content, context={"directory": self._directory})
+        return Study.model_validate(content, context={"directory": self._directory, "data": self._data})
 
     def quick(self) -> "Study":
-        """The same study cut down to a few seconds."""
+        """The same study cut down to a few seconds: fewer rounds and seeds, sweeps to their ends."""
         horizon = min(self.horizon, QUICK_ROUNDS)
         record = self.record if isinstance(self.record, int) else [n for n in self.record if n <= horizon] or 64
         seeds = min(self.num_seeds, QUICK_SEEDS)
-        return self.changed(horizon=horizon, num_seeds=seeds, record=record, max_seeds=min(self.max_seeds, 4 * seeds))
+        sections = {
+            "policies": zip(self.policies, self.policy_entries(), strict=True),
+            "environments": zip(self.environments, self.environment_entries(), strict=True),
+        }
+        thin = {
+            section: [self._thinned(table, entry) for table, entry in tables] for section, tables in sections.items()
+        }
+        options = {"horizon": horizon, "num_seeds": seeds, "max_seeds": min(self.max_seeds, 4 * seeds)}
+        return self.changed(record=record, **options, **thin)
+
+    def _thinned(self, table: dict[str, Any], entry: Entry) -> dict[str, Any]:
+        thin = quick.thinned(table, list(entry.axes))
+        if "stop_at" in thin and "stop_at" in entry.options:
+            thin["stop_at"] = min(thin["stop_at"], QUICK_ROUNDS)
+        return thin
+
+    def rounds(self) -> list[int]:
+        """The rounds to record at, with those where single policies stop."""
+        rounds = recorded_rounds(self.horizon, self.record).tolist()
+        return sorted({*rounds, *self.stops()})
+
+    def stops(self) -> list[int]:
+        """Rounds before the last at which policies stop."""
+        last = int(recorded_rounds(self.horizon, self.record)[-1])
+        stops = (entry.options.get("stop_at", last) for entry in self.policy_entries())
+        return [stop for stop in stops if stop < last]
+
+    def figure_list(self) -> list[Figure]:
+        """The checked entries of ``figures``."""
+        return read_figures(self.figures)
 
     @property
     def directory(self) -> pathlib.Path:
@@ -126,8 +165,10 @@ class Study(pydantic.BaseModel):
 
     def policy_entries(self) -> list[Entry]:
         """The checked entries of ``policies``."""
-        defaults = {"horizon": self.horizon}
-        return [entries.read_entry(table, "policies", self._directory, defaults) for table in self.policies]
+        return [
+            entries.read_entry(table, "policies", self._directory, {"horizon": table.get("stop_at", self.horizon)})
+            for table in self.policies
+        ]
 
     def environment_entries(self) -> list[Entry]:
         """The checked entries of ``environments``."""
@@ -157,7 +198,10 @@ class Study(pydantic.BaseModel):
     def _environments(self) -> list[tuple[Entry, Grid]]:
         if self._worlds is None:
             rounds = int(recorded_rounds(self.horizon, self.record)[-1])
-            read = [entries.read_entry(table, "environments", self._directory, {}) for table in self.environments]
+            read = [
+                entries.read_entry(table, "environments", self._directory, {}, self._data)
+                for table in self.environments
+            ]
             self._worlds = [(entry, for_run(entry.grid(), rounds)) for entry in read]
         return self._worlds
 
@@ -181,6 +225,10 @@ class Study(pydantic.BaseModel):
         """Builds everything once, so that a bad value is found before anything runs."""
         if context and "directory" in context:
             self._directory = pathlib.Path(context["directory"])
+            self._data = None if context.get("data") is None else pathlib.Path(context["data"])
+        if self.needs_data and self._data is None:
+            raise DataNeededError(f"{self.title!r} plays on tables of your own, in --data DIR. {self.needs_data}")
+        self.figure_list()
         for section in entries.REGISTRIES:
             if not getattr(self, section):
                 raise ValueError(f"[[{section}]] is empty; name at least one")
@@ -196,10 +244,17 @@ def read(path: str | pathlib.Path) -> Study:
     return Study.load(path)
 
 
-def parse(content: dict[str, Any], where: str = "study", directory: str | pathlib.Path = ".") -> Study:
-    """A table as a checked ``Study``; paths in it are relative to ``directory``."""
+def parse(
+    content: dict[str, Any],
+    where: str = "study",
+    directory: str | pathlib.Path = ".",
+    data: str | pathlib.Path | None = None,
+) -> Study:
+    """A table as a checked ``Study``; paths are relative to ``directory``, those of tables to ``data`` if given."""
     try:
-        return Study.model_validate(content, context={"directory": pathlib.Path(directory)})
+        return Study.model_validate(content, context={"directory": pathlib.Path(directory), "data": data})
+    except DataNeededError:
+        raise
     except pydantic.ValidationError as error:
         problems = [
             ": ".join(filter(None, (".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, "))))
