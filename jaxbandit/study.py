@@ -11,6 +11,7 @@ from jaxbandit.checks import recorded_rounds
 from jaxbandit.entries import Declared, Entry
 from jaxbandit.figures import Figure, read_figures
 from jaxbandit.grid import Grid, for_run, suggest
+from jaxbandit.readers import each_table
 
 QUICK_ROUNDS, QUICK_SEEDS = quick.ROUNDS, quick.SEEDS
 MAX_SEEDS = 65_536
@@ -75,6 +76,7 @@ class Study(pydantic.BaseModel):
     _directory: pathlib.Path = pydantic.PrivateAttr(default=pathlib.Path())
     _data: pathlib.Path | None = pydantic.PrivateAttr(default=None)
     _text: str | None = pydantic.PrivateAttr(default=None)
+    _tables: list[dict[str, Any]] | None = pydantic.PrivateAttr(default=None)
     _worlds: list[tuple[Entry, Grid]] | None = pydantic.PrivateAttr(default=None)  # tables are read once
 
     @classmethod
@@ -129,7 +131,7 @@ class Study(pydantic.BaseModel):
         seeds = min(self.num_seeds, QUICK_SEEDS)
         sections = {
             "policies": zip(self.policies, self.policy_entries(), strict=True),
-            "environments": zip(self.environments, self.environment_entries(), strict=True),
+            "environments": zip(self._environment_tables(), self.environment_entries(), strict=True),
         }
         thin = {
             section: [self._thinned(table, entry) for table, entry in tables] for section, tables in sections.items()
@@ -138,7 +140,7 @@ class Study(pydantic.BaseModel):
         return self.changed(record=record, **options, **thin)
 
     def _thinned(self, table: dict[str, Any], entry: Entry) -> dict[str, Any]:
-        thin = quick.thinned(table, list(entry.axes))
+        thin = quick.thinned(table, list(entry.axes), min(1.0, QUICK_ROUNDS / self.horizon))
         if "stop_at" in thin and "stop_at" in entry.options:
             thin["stop_at"] = min(thin["stop_at"], QUICK_ROUNDS)
         return thin
@@ -195,12 +197,20 @@ class Study(pydantic.BaseModel):
         """A grid per entry of ``environments``; worlds that depend on the number of rounds are told it."""
         return [grid for _, grid in self._environments()]
 
+    def _environment_tables(self) -> list[dict[str, Any]]:
+        """The entries of ``environments``, one for each file where they name tables by a pattern."""
+        if self._tables is None:
+            rounds = int(recorded_rounds(self.horizon, self.record)[-1])
+            place = self._data or self._directory
+            self._tables = [one for table in self.environments for one in each_table(table, place, rounds)]
+        return self._tables
+
     def _environments(self) -> list[tuple[Entry, Grid]]:
         if self._worlds is None:
             rounds = int(recorded_rounds(self.horizon, self.record)[-1])
             read = [
                 entries.read_entry(table, "environments", self._directory, {}, self._data)
-                for table in self.environments
+                for table in self._environment_tables()
             ]
             self._worlds = [(entry, for_run(entry.grid(), rounds)) for entry in read]
         return self._worlds
@@ -226,8 +236,6 @@ class Study(pydantic.BaseModel):
         if context and "directory" in context:
             self._directory = pathlib.Path(context["directory"])
             self._data = None if context.get("data") is None else pathlib.Path(context["data"])
-        if self.needs_data and self._data is None:
-            raise DataNeededError(f"{self.title!r} plays on tables of your own, in --data DIR. {self.needs_data}")
         self.figure_list()
         for section in entries.REGISTRIES:
             if not getattr(self, section):
@@ -251,10 +259,10 @@ def parse(
     data: str | pathlib.Path | None = None,
 ) -> Study:
     """A table as a checked ``Study``; paths are relative to ``directory``, those of tables to ``data`` if given."""
+    if content.get("needs_data") and data is None:
+        raise DataNeededError(f"{where} plays on tables of your own, in --data DIR: {content['needs_data']}")
     try:
         return Study.model_validate(content, context={"directory": pathlib.Path(directory), "data": data})
-    except DataNeededError:
-        raise
     except pydantic.ValidationError as error:
         problems = [
             ": ".join(filter(None, (".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, "))))

@@ -63,6 +63,7 @@ def panels(
     lines: int = 0,
     common_lines: int = 0,
     width: float = 4.2,
+    height: float = 3.1,
 ) -> Iterator[tuple[Any, list]]:
     """A figure with a panel for each of ``titles``, closed at the end.
 
@@ -73,6 +74,7 @@ def panels(
       lines: Room for a legend of so many lines under each panel.
       common_lines: Likewise under the figure.
       width: Of a panel, in inches.
+      height: Likewise.
     """
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
@@ -80,12 +82,12 @@ def panels(
     columns = columns or (2 if len(titles) == 4 else min(len(titles), 3))
     rows = -(-len(titles) // columns)
     with plt.rc_context(STYLE):
-        size = (width * columns, (3.1 + LINE * lines) * rows + LINE * common_lines + 0.3)
+        size = (width * columns, (height + LINE * lines) * rows + LINE * common_lines + 0.3)
         figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
         for unused in axes.flat[len(titles) :]:
             unused.set_visible(False)
         for panel, text in zip(axes.flat, titles, strict=False):
-            panel.set_title("\n".join(textwrap.wrap(text, 48)))
+            panel.set_title("\n".join(textwrap.wrap(text, round(48 * width / 4.2))))
         figure.suptitle(title)
         try:
             yield figure, list(axes.flat[: len(titles)])
@@ -131,6 +133,7 @@ def end_labels(panel: Any, ends: Sequence[tuple[float, float, str, str]], size: 
     heights = np.asarray([into_panel.transform(panel.transData.transform((x, y)))[1] for x, y, _, _ in ends])
     step = 1.25 * size / (72 * panel.get_window_extent().height / panel.figure.dpi)
     places = spread(np.clip(heights, 0, 1), step)
+    places += max(0.0, -places.min()) - max(0.0, places.max() - 1)  # beside the panel, not above its title
     for (x, y, text, colour), place in zip(ends, places, strict=True):
         panel.annotate(
             text,
@@ -141,7 +144,14 @@ def end_labels(panel: Any, ends: Sequence[tuple[float, float, str, str]], size: 
             fontsize=size,
             va="center",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "alpha": 0.6, "shrinkA": 0, "shrinkB": 0},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.6,
+                "shrinkA": 1,
+                "shrinkB": 0,
+                "relpos": (0, 0.5),
+            },
         )
 
 

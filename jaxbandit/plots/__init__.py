@@ -85,8 +85,8 @@ def _artists(
     about: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "regret": (regret_curves, dict(bands)),
         "growth": (growth_curves, {"worlds": worlds}),
-        "decomposition": (decomposition, {}),
-        "balance": (balance, {}),
+        "decomposition": (decomposition, {"worlds": worlds}),
+        "balance": (balance, {"worlds": worlds}),
         "both_worlds": (both_worlds, {"worlds": worlds, "method": bands["method"]}),
         "sweep": (sweep, {"worlds": worlds}),
         "ablation": (ablation, {"worlds": worlds}),

@@ -8,8 +8,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import style
-from jaxbandit.plots.both_worlds import world_name
-from jaxbandit.plots.common import labelled, pretty, scale_regret, seeds_note
+from jaxbandit.plots.common import labelled, pretty, scale_regret, seeds_note, world_name
 from jaxbandit.results import summary
 
 # What is drawn of a measure, besides itself: (label, divided by the round, logarithmic).
@@ -41,9 +40,7 @@ def ablation(
     ds = labelled(ds)
     stats = summary(ds)
     means = {name: ds[name].mean("seed") if "seed" in ds[name].dims else ds[name] for name in measures}
-    names = [
-        world_name(worlds[str(w)], str(w)) if worlds and str(w) in worlds else str(w) for w in ds.environment.values
-    ]
+    names = [world_name(str(label), worlds) for label in ds.environment.values]
     titles = [name for name in names for _ in range(len(measures) + 1)]
     looks = style.looks(ds.policy.values)
     rounds = ds["round"].values

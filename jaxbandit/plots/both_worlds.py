@@ -10,7 +10,7 @@ import xarray as xr
 
 from jaxbandit import statistics, style
 from jaxbandit.engine import is_stationary
-from jaxbandit.plots.common import RESAMPLES, head, labelled, pretty, scale_regret, seeds_note
+from jaxbandit.plots.common import RESAMPLES, labelled, pretty, scale_regret, seeds_note, world_name
 from jaxbandit.results import summary
 
 
@@ -22,6 +22,7 @@ def both_worlds(
     worlds: Mapping[str, Any],
     method: str = "normal",
     level: float = 0.95,
+    decades: float = 4,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
     """Mean regret over rounds with bands, each curve named at its end.
@@ -33,6 +34,7 @@ def both_worlds(
       worlds: The worlds by label: those whose means do not change stand left, the others right.
       method: Of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
       level: Their coverage.
+      decades: How many powers of ten of rounds to show, up to the last.
       also: Further endings to write it with.
     """
     ds = labelled(ds)
@@ -40,6 +42,7 @@ def both_worlds(
     if "regret" in ds and method != "normal":
         found = statistics.band(ds.regret, level=level, method=method, num_resamples=RESAMPLES)
         stats = stats.assign(regret_low=found.low, regret_high=found.high).assign_attrs(band=found.attrs["band"])
+    stats = stats.isel(round=np.flatnonzero(stats["round"].values >= stats["round"].values[-1] / 10**decades))
     labels = [str(label) for label in ds.environment.values]
     unknown = [label for label in labels if label not in worlds]
     if unknown:
@@ -50,8 +53,8 @@ def both_worlds(
     sides = {name: listed for name, listed in sides.items() if listed}
     rows = max(map(len, sides.values()))
     places = [(name, listed[row] if row < len(listed) else "") for row in range(rows) for name, listed in sides.items()]
-    titles = [f"{name}: {world_name(worlds[label], label)}" if label else "" for name, label in places]
-    with style.panels(titles, title, columns=len(sides), width=5.0) as (figure, panels):
+    titles = [f"{name}: {world_name(label, worlds)}" if label else "" for name, label in places]
+    with style.panels(titles, title, columns=len(sides), width=5.0, height=3.8) as (figure, panels):
         for panel, (_, label) in zip(panels, places, strict=True):
             if label:
                 _draw(panel, stats.sel(environment=label))
@@ -63,15 +66,6 @@ def both_worlds(
                 style.end_labels(panel, _ends(stats.sel(environment=label)))
         figure.supxlabel(f"bands: {stats.attrs['band']}, {seeds_note(ds)}", fontsize=7)
         return style.save(figure, path, also)
-
-
-def world_name(world: Any, label: str) -> str:
-    """A world in a few words: its kind, arms and declared moment."""
-    order = getattr(world, "moment_order", None)
-    tail = "" if order is None else f", α = {float(order):.3g}"
-    law = getattr(world, "law", None)
-    inside = "" if law is None else f" of {getattr(type(law), 'label', type(law).__name__)}"
-    return f"{head(label)}{inside}, K = {world.num_arms}{tail}"
 
 
 def _draw(panel: Any, stats: xr.Dataset) -> None:

@@ -22,7 +22,7 @@ AXES = {
     "moment_order": "declared moment order α",
     "gap": "gap Δ between the best two arms",
     "budget": "corrupted rounds",
-    "unit": "unit of the losses (largest mean)",
+    "unit": "unit of the losses",
     "moment_bound_factor": "σ told / σ of the world",
     "moment_order_factor": "α told / α of the world",
     "initial_scale": "initial scale S₁",
@@ -72,6 +72,18 @@ def pretty(label: Any) -> str:
     """A label as figures print it: a policy in the box by the name its paper gives it."""
     cls, text = POLICIES.get(head(label)), str(label)
     return text if cls is None else getattr(cls, "label", head(label)) + text[len(head(label)) :]
+
+
+def world_name(label: str, worlds: Mapping[str, Any] | None) -> str:
+    """A world in a few words: its kind, arms and declared moment; its label if it is not known."""
+    world = (worlds or {}).get(label)
+    if world is None:
+        return label
+    order = getattr(world, "moment_order", None)
+    tail = "" if order is None else f", α = {float(order):.3g}"
+    law = getattr(world, "law", None)
+    inside = "" if law is None else f" of {getattr(type(law), 'label', type(law).__name__)}"
+    return f"{head(label)}{inside}, K = {world.num_arms}{tail}"
 
 
 def chosen(ds: xr.Dataset, policies: Sequence[str] = (), environments: Sequence[str] = ()) -> xr.Dataset:

@@ -8,7 +8,17 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import style
-from jaxbandit.plots.common import axis_name, axis_values, final, head, labelled, pretty, seeds_note, side_of
+from jaxbandit.plots.common import (
+    axis_name,
+    axis_values,
+    final,
+    head,
+    labelled,
+    pretty,
+    seeds_note,
+    side_of,
+    world_name,
+)
 
 
 def sweep(
@@ -41,8 +51,9 @@ def sweep(
     stats = final(ds, level)
     names = [x] if isinstance(x, str) else list(x)
     kinds = [(name, group) for group in _groups(ds, names) for name in names]
-    titles = [str(group[0] if len(group) == 1 else head(group[0])) for _, group in kinds]
-    with style.panels(titles, title, columns=len(names) if len(names) > 1 else 0, width=4.6) as (figure, panels):
+    titles = [world_name(group[0], worlds) if len(group) == 1 else head(group[0]) for _, group in kinds]
+    width = 4.6 if len(kinds) > 1 else 6.5
+    with style.panels(titles, title, columns=len(names) if len(names) > 1 else 0, width=width) as (figure, panels):
         handles: dict[str, Any] = {}
         for panel, (name, group) in zip(panels, kinds, strict=True):
             part = stats.sel(environment=group)
@@ -50,7 +61,7 @@ def sweep(
             values = None if curves is not None else axis_values(part, name, worlds or {})
             handles |= _draw(panel, curves if curves is not None else _along_worlds(part, values, name), relative)
             panel.set(xscale="log", yscale="log", xlabel=axis_name(name))
-            panel.set_ylabel("mean regret / value of the axis" if relative else "mean pseudo-regret")
+            panel.set_ylabel(f"mean regret / {axis_name(name)}" if relative else "mean pseudo-regret")
             if name.endswith("_factor"):
                 panel.axvline(1, color="black", linewidth=0.7, linestyle=":")
                 panel.annotate("told the truth", (1, 0.98), xycoords=("data", "axes fraction"), fontsize=7, va="top")
