@@ -67,6 +67,7 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
         ]
         for row, counts, ends in zip(games, asked, stops, strict=True)
     ]
+    counts = [[sum(n <= stop for n in rounds) for stop in row] for row in stops]
     used = [piece.header for row in pieces for cell in row for piece in cell]
     if not used:
         raise StoreError(f"{store.directory} holds no finished cell of its study yet; run it first")
@@ -80,7 +81,7 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
     for name, (shape, dtype) in cellfile.read_shapes(used[0]).items():
         if all(name in header.variables for header in used):
             whole = _complete(seeds, asked, ds, summary) and min(map(min, stops)) == rounds[-1]
-            stack = _Stack(name, pieces, _shape(name, shape, ds.sizes, summary), dtype, whole)
+            stack = _Stack(name, pieces, counts, _shape(name, shape, ds.sizes, summary), dtype, whole)
             dims = results.variable_dims(name, len(stack.shape) - 2, "seed" in ds.sizes)
             attrs = {"long_name": results.LONG_NAMES.get(name, name)}
             ds[name] = xr.Variable(("policy", "environment", *dims), indexing.LazilyIndexedArray(stack), attrs)
@@ -93,8 +94,16 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
 class _Stack(BackendArray):
     """A variable over all cells: [policy, environment, ...], read from their files piece by piece."""
 
-    def __init__(self, name: str, pieces: list[list[list[Piece]]], shape: tuple[int, ...], dtype: Any, complete: bool):
-        self.name, self.pieces = name, pieces
+    def __init__(
+        self,
+        name: str,
+        pieces: list[list[list[Piece]]],
+        counts: list[list[int]],  # of recorded rounds
+        shape: tuple[int, ...],
+        dtype: Any,
+        complete: bool,
+    ):
+        self.name, self.pieces, self.counts = name, pieces, counts
         self.summary = "regret" not in pieces_of(pieces)[0].header.variables
         self.shape = shape
         floats = not complete and name != "failed" and not np.issubdtype(dtype, np.floating)
@@ -108,7 +117,7 @@ class _Stack(BackendArray):
         outer = np.empty((np.size(policies), np.size(environments)), object)
         for n, p in enumerate(np.ravel(policies)):
             for m, e in enumerate(np.ravel(environments)):
-                outer[n, m] = self._cell(self.pieces[p][e], key[2:])
+                outer[n, m] = self._cell(self.pieces[p][e], self.counts[p][e], key[2:])
         stacked = np.stack([np.stack(row.tolist()) for row in outer]) if outer.size else self._none(outer.shape, key)
         return stacked[tuple(0 if isinstance(at, int | np.integer) else slice(None) for at in key[:2])]
 
@@ -116,10 +125,10 @@ class _Stack(BackendArray):
         inner = np.empty(self.shape[2:], self.dtype)[key[2:]].shape
         return np.empty((*outer, *inner), self.dtype)
 
-    def _cell(self, pieces: list[Piece], key: tuple) -> np.ndarray:
+    def _cell(self, pieces: list[Piece], count: int, key: tuple) -> np.ndarray:
         """The values of one cell, missing ones filled."""
         if self.summary:
-            return self._filled([(self._pooled(pieces), 0)] if pieces else [], self.shape[2:])[key]
+            return self._filled([(self._pooled(pieces, count), 0)] if pieces else [], self.shape[2:])[key]
         seed = key[0]
         wanted = np.arange(self.shape[2])[seed]
         low, high = (int(wanted.min()), int(wanted.max()) + 1) if wanted.size else (0, 0)
@@ -128,7 +137,7 @@ class _Stack(BackendArray):
             first, last = max(piece.first, low), min(piece.last, high)
             if first < last:
                 rows = slice(first - piece.header.first, last - piece.header.first)
-                rest = (slice(0, self.shape[3]),) if len(self.shape) > 3 else ()
+                rest = (slice(0, count),) if len(self.shape) > 3 else ()
                 read.append((cellfile.read_part(piece.header, self.name, (rows, *rest)), first - low))
         block = self._filled(read, (high - low, *self.shape[3:]))
         inside = seed - low if isinstance(seed, int | np.integer) else wanted - low
@@ -145,10 +154,10 @@ class _Stack(BackendArray):
             out[where] = values
         return out
 
-    def _pooled(self, pieces: list[Piece]) -> np.ndarray:
+    def _pooled(self, pieces: list[Piece], count: int) -> np.ndarray:
         """A summary of several blocks of seeds: exact but for quantiles, which are averaged."""
-        rounds = {"regret_quantile": (slice(None), slice(0, self.shape[-1])), "failed": ()}
-        key = rounds.get(self.name, (slice(0, self.shape[2]),) if len(self.shape) > 2 else ())
+        rounds = {"regret_quantile": (slice(None), slice(0, count)), "failed": ()}
+        key = rounds.get(self.name, (slice(0, count),) if len(self.shape) > 2 else ())
         read = functools.partial(cellfile.read_part, key=key)
         values = [read(piece.header, self.name) for piece in pieces]
         if len(values) == 1:
