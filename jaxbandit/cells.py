@@ -109,13 +109,16 @@ def games(study: Study) -> list[Game]:
     for entry, points in zip(entries, told, strict=True):
         options = {
             name: entry.options.get(name, getattr(study, name)) for name in ("num_seeds", "precision", "max_seeds")
-        } | {"stop_at": entry.options.get("stop_at")}
+        }
+        stop_at = entry.options.get("stop_at")
         for p in range(len(points[0])):
             shared = describe(points[0][p])
             for e, world in enumerate(worlds):
                 policy = points[e][p] if entry.refers else points[0][p]
                 about = {"policy": describe(policy) if entry.refers else shared, "environment": about_worlds[e]}
-                listed.append(Game((first + p, e), policy, world.environment, about | common, **options))
+                listed.append(
+                    Game((first + p, e), policy, world.environment, about | common, **options, stop_at=stop_at)
+                )
         first += len(points[0])
     _check_measures(study, listed)
     return listed

@@ -9,21 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
-import jax
-import numpy as np
-
 from jaxbandit import readers
+from jaxbandit.as_entry import CALLED, REGISTRIES
+from jaxbandit.as_entry import as_table as as_table
+from jaxbandit.as_entry import held_tables as held_tables
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, combinations, is_axis, registry_name, suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.types import public_fields
 
-CALLED = "called"  # the key of a field ``name``: in an entry, ``name`` is the class's
 WORLD = "world"  # the value that stands for what the world declares
 BY_REFERENCE = ("horizon", "moment_order", "moment_bound")
 # Keys that multiply what a policy takes from the world: a policy that is told the wrong thing.
 FACTORS = {f"{name}_factor": name for name in BY_REFERENCE}
-REGISTRIES: dict[str, dict[str, type]] = {"policies": POLICIES, "environments": ENVIRONMENTS}
 # Keys of an entry that are no fields of its class (a field of the same name goes first).
 OPTIONS = {
     "policies": ("label", "num_seeds", "precision", "max_seeds", "stop_at"),
@@ -140,28 +138,25 @@ def read_entry(
     if "name" in fields and CALLED in values:
         values["name"] = values.pop(CALLED)
     factors = [key for key, name in FACTORS.items() if section == "policies" and name in fields and key not in fields]
+    wrong = {key: values[key] for key in factors if key in values}
+    values = {key: value for key, value in values.items() if key not in wrong}
     for key in values:
-        if key not in fields and key not in factors:
+        if key not in fields:
             known = [*fields, "zip", *allowed, *factors]
             raise ValueError(f"{name} has no field {key!r}; {suggest(key, known)}")
     values = {key: _nested(value, section, directory, data) for key, value in values.items()}
     missing = [key for key, spec in fields.items() if spec.default is dataclasses.MISSING and key not in values]
     if missing:
         raise ValueError(f"{name} needs {', '.join(missing)}; add it to its [[{section}]] entry")
-    axes = {key: list(value) for key, value in values.items() if _is_axis(fields.get(key), value)}
+    axes = {key: list(value) for key, value in values.items() if is_axis(fields[key], value)}
     for key, choices in axes.items():
         if not choices:
             raise ValueError(f"{name}.{key} is swept over no value; give at least one")
-    for key in factors:
-        for factor in axes.get(key, [values[key]] if key in values else []):
-            if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < math.inf:
-                raise ValueError(f"{name}.{key} must be a number above 0, or a list of them, got {factor!r}")
     fixed = {key: value for key, value in values.items() if key not in axes}
+    for key, value in wrong.items():
+        (axes if isinstance(value, list) else fixed)[key] = value
+        _check_factors(f"{name}.{key}", value if isinstance(value, list) else [value])
     return Entry(name, cls, fixed, axes, _checked_zip(name, zipped, axes), options)
-
-
-def _is_axis(spec: dataclasses.Field | None, value: Any) -> bool:
-    return isinstance(value, list) if spec is None else is_axis(spec, value)
 
 
 def names(section: str) -> list[str]:
@@ -179,71 +174,6 @@ def find_class(name: str, section: str, directory: pathlib.Path) -> type:
     if name in installed:
         return _imported(name, installed[name], section, directory)
     raise ValueError(f"unknown name {name!r} in [[{section}]]; {suggest(name, names(section))}")
-
-
-def as_table(obj: Any, section: str) -> Values:
-    """A policy, world or grid as the table that makes it; what a field has two axes for stays an array."""
-    if isinstance(obj, Mapping):
-        known = REGISTRIES[section].get(obj.get("name", ""))
-        specs = public_fields(known) if known else {}
-        return {str(key): _field_value(value, specs.get(key), section) for key, value in obj.items()}
-    cls = obj.cls if isinstance(obj, Grid) else type(obj)
-    if "<locals>" in cls.__qualname__ or cls.__module__ == "__main__":
-        raise ValueError(f"{cls.__qualname__} cannot be named in a study; put it in a module that can be imported")
-    name = next((key for key, known in REGISTRIES[section].items() if known is cls), None)
-    table: Values = {"name": name or f"{cls.__module__}:{cls.__qualname__}"}
-    point = obj.points[0] if isinstance(obj, Grid) else obj
-    for key, spec in public_fields(cls).items():
-        value = obj.axes[key] if isinstance(obj, Grid) and key in obj.axes else getattr(point, spec.name)
-        if value is not None and not _is_default(value, spec):
-            swept = isinstance(obj, Grid) and key in obj.axes
-            if spec.metadata.get("table"):
-                value = [np.asarray(entry) for entry in value] if swept else np.asarray(value)
-            given = _field_value(value, spec, section)
-            if is_axis(spec, given) and not swept:
-                given = [given]  # one number per arm: as it stands it would be swept
-            table[CALLED if key == "name" else key] = given
-    if isinstance(obj, Grid):
-        table |= {key: table.pop(key) for key in obj.axes if key in table}  # axes in their own order
-        table |= {"zip": [list(group) for group in obj.zipped]} if obj.zipped else {}
-    return table
-
-
-def held_tables(table: Mapping[str, Any]) -> list[str]:
-    """Fields of an entry, and of those inside it, that hold arrays: they are not for TOML."""
-    places = []
-    for key, value in table.items():
-        for part in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(part, Mapping):
-                places += held_tables(part)
-            elif isinstance(part, np.ndarray):
-                places.append(f"{table['name']}.{key}")
-    return list(dict.fromkeys(places))
-
-
-def _field_value(value: Any, spec: dataclasses.Field | None, section: str) -> Any:
-    """A field's value as TOML has it, but for arrays of two axes where the field, as far as is known, takes them."""
-    if spec is None or spec.metadata.get("table"):
-        if isinstance(value, np.ndarray | jax.Array) and value.ndim > 1:
-            return np.asarray(value)
-        if isinstance(value, list | tuple):
-            return [_field_value(entry, spec, section) for entry in value]
-    return _plain(value, section)
-
-
-def _plain(value: Any, section: str) -> Any:
-    """A value as TOML has it."""
-    if isinstance(value, np.ndarray | np.generic | jax.Array):
-        return value.tolist()
-    if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
-        return as_table(value, section)
-    if isinstance(value, list | tuple | range):
-        return [_plain(entry, section) for entry in value]
-    return value
-
-
-def _is_default(value: Any, spec: dataclasses.Field) -> bool:
-    return isinstance(value, bool | int | float | str) and value == spec.default
 
 
 def _installed(section: str) -> dict[str, str]:
@@ -267,6 +197,12 @@ def _imported(name: str, target: str, section: str, directory: pathlib.Path) -> 
     if not isinstance(found, type) or not dataclasses.is_dataclass(found):
         raise ValueError(f"{name!r} in [[{section}]] is no class made with @jaxbandit.types.pytree")
     return found
+
+
+def _check_factors(where: str, factors: Sequence[Any]) -> None:
+    for factor in factors or [None]:
+        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < math.inf:
+            raise ValueError(f"{where} must be a number above 0, or a list of them, got {factor!r}")
 
 
 def _checked_zip(name: str, zipped: Any, axes: Values) -> tuple[tuple[str, ...], ...]:

@@ -42,6 +42,7 @@ class Study(pydantic.BaseModel):
       max_seeds: Where that ends at the latest.
       extendable: Keep the last state of every game, from which a longer horizon goes on.
       figures: Names, or tables with a ``name`` and options, of what to draw; by default all that the results allow.
+      quick_policies: Names, or labels, of those a quick run plays; all if empty.
       needs_data: What the study needs in the directory given as ``--data``, and how to get it.
 
     Example:
@@ -69,6 +70,7 @@ class Study(pydantic.BaseModel):
     max_seeds: int = pydantic.Field(default=MAX_SEEDS, ge=1)
     extendable: bool = True
     figures: list[str | dict[str, Any]] = []
+    quick_policies: list[str] = []
     needs_data: str = ""
     policies: list[dict[str, Any]]
     environments: list[dict[str, Any]]
@@ -129,8 +131,11 @@ class Study(pydantic.BaseModel):
         horizon = min(self.horizon, QUICK_ROUNDS)
         record = self.record if isinstance(self.record, int) else [n for n in self.record if n <= horizon] or 64
         seeds = min(self.num_seeds, QUICK_SEEDS)
+        policies, chosen = zip(self.policies, self.policy_entries(), strict=True), set(self.quick_policies)
         sections = {
-            "policies": zip(self.policies, self.policy_entries(), strict=True),
+            "policies": [
+                (table, entry) for table, entry in policies if not chosen or {entry.name, entry.label} & chosen
+            ],
             "environments": zip(self._environment_tables(), self.environment_entries(), strict=True),
         }
         thin = {
@@ -237,6 +242,10 @@ class Study(pydantic.BaseModel):
             self._directory = pathlib.Path(context["directory"])
             self._data = None if context.get("data") is None else pathlib.Path(context["data"])
         self.figure_list()
+        known = [name for entry in self.policy_entries() for name in (entry.name, entry.label)]
+        for name in self.quick_policies:
+            if name not in known:
+                raise ValueError(f"quick_policies names {name!r}; {suggest(name, list(dict.fromkeys(known)))}")
         for section in entries.REGISTRIES:
             if not getattr(self, section):
                 raise ValueError(f"[[{section}]] is empty; name at least one")

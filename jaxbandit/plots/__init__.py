@@ -55,15 +55,14 @@ def draw(
     if not formats:
         raise ValueError("formats is empty; give at least one file ending such as 'pdf'")
     directory, title = pathlib.Path(directory), str(ds.attrs.get("title", ""))
-    if figures is None:
-        figures = tomllib.loads(ds.attrs["study"]).get("figures", []) if "study" in ds.attrs else []
-    wanted = read_figures(figures) or _allowed(ds)
+    named = figures if figures is not None else _of_study(ds)
+    wanted = read_figures(named) or _allowed(ds)
     directory.mkdir(parents=True, exist_ok=True)
     first, *also = formats
     bands = {"method": method, "simultaneous": simultaneous}
     made = []
     for figure in wanted:
-        part = common.chosen(common.labelled(ds), figure.policies, figure.environments) if figures else ds
+        part = common.chosen(common.labelled(ds), figure.policies, figure.environments) if named else ds
         if figure.name == "table":
             made += comparison.write(part, directory / figure.file, worlds=worlds or {}, title=figure.title or title)
             continue
@@ -72,6 +71,10 @@ def draw(
             draw_one(path=path, title=figure.title or title, also=also)
             made += [path.with_suffix(f".{ending}") for ending in formats]
     return made
+
+
+def _of_study(ds: xr.Dataset) -> list[Any]:
+    return tomllib.loads(ds.attrs["study"]).get("figures", []) if "study" in ds.attrs else []
 
 
 def _allowed(ds: xr.Dataset) -> list[Figure]:

@@ -109,8 +109,17 @@ def atlas(
             margin, sure = float(found.margin[row, column]), bool(found.sure[row, column])
             share = 0.25 + 0.65 * min(max(margin, 0.0) if np.isfinite(margin) else 1.0, 1.0)
             colour = 1 - share * (1 - np.asarray(to_rgb(looks[n]["color"])))
-            hatch = {} if sure else {"hatch": "////", "edgecolor": "white"}
-            panel.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=colour, linewidth=0, **hatch))
+            panel.add_patch(
+                Rectangle(
+                    (column - 0.5, row - 0.5),
+                    1,
+                    1,
+                    facecolor=colour,
+                    edgecolor="white",
+                    linewidth=0,
+                    hatch=None if sure else "////",
+                )
+            )
             dark = colour @ [0.2126, 0.7152, 0.0722] < 0.55
             text = pretty(found.policy.values[n]) + (
                 f"\n{margin:+.0%}".replace("+", "−") if np.isfinite(margin) else ""
