@@ -94,11 +94,12 @@ def _line(
             cells.append(None)
             continue
         promised = None if order is None or np.isnan(column) else order.exponent(column, worlds[label].num_arms)
-        cells.append(measured(regret.sel(environment=label), promised, stochastic, level))
+        promised = None if promised is None or promised >= 1 else promised  # regret is at most linear anyway
+        cells.append(measured(regret.sel(environment=label), promised, level))
     return Line(kind, stochastic, order, tuple(cells))
 
 
-def measured(regret: xr.DataArray, promised: float | None, stochastic: bool, level: float = 0.95) -> Cell | None:
+def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95) -> Cell | None:
     """A cell of the regrets of one policy in one world, [seed, round]; none if it was not played."""
     rounds = int(regret["round"][-1])
     regret = regret.dropna("round", how="all").dropna("seed", how="any")
@@ -108,17 +109,12 @@ def measured(regret: xr.DataArray, promised: float | None, stochastic: bool, lev
     band = statistics.band(last, level=level, num_resamples=RESAMPLES)
     played = int(last["round"])
     fit = growth.slope(regret, first=max(1, played // 2**LAST_DOUBLINGS), level=level, num_resamples=RESAMPLES)
-    rate = promised if promised is not None else 0.0 if stochastic else None
-    since = np.nan
-    if rate is not None:
-        # Growth like T^rate gains 2^rate as much in a doubling as in the one before; a logarithm the same.
-        margin = MARGIN if rate == 0 else 2**rate - 1
-        since = float(growth.onset(regret, margin=margin, level=level, num_resamples=RESAMPLES).onset)
+    onset = growth.onset(regret, margin=MARGIN, level=level, num_resamples=RESAMPLES)
     return Cell(
         regret=(float(band["mean"]), float(band.low), float(band.high)),
         exponent=(float(fit.slope), float(fit.low), float(fit.high)),
         promised=promised,
-        since=since,
+        logarithmic=float(onset.onset),
         played=played,
         stopped=played < rounds,
     )
@@ -129,10 +125,11 @@ def _notes(ds: xr.Dataset, level: float) -> tuple[str, ...]:
     return (
         f"Mean pseudo-regret over {seeds} seeds with a {level:.0%} interval (studentised bootstrap over seeds).",
         f"T^e is the growth over the last {LAST_DOUBLINGS} doublings of T, with its {level:.0%} interval.",
-        "✓ log T: the gain per doubling of T has stopped growing (it is surely below "
-        f"{1 + MARGIN:g} times the one before, one-sided {level:.0%}) since the round given. ✓ T^p: it grows "
-        "by surely less than 2^p. Only there is the exponent one of the regime the theory speaks of; elsewhere it is "
-        "in grey or in parentheses, and compared with nothing.",
+        "log T since n: past round n the gain per doubling of T no longer grows (it is surely below "
+        f"{1 + MARGIN:g} times the one before, one-sided {level:.0%}): the horizon has passed the onset of the "
+        "logarithmic regime. ✓: the growth that is proved has set in, for a power T^p if the exponent's interval is at most p.",
+        "Only there is the exponent one of the regime the theory speaks of; elsewhere it is in grey or in parentheses, "
+        "and compared with nothing.",
         "Below 0: the policy does better than every fixed arm.",
         "† played to fewer rounds, which stand in the cell.",
     )

@@ -14,9 +14,8 @@ class Cell:
     Attributes:
       regret: Mean, lower and upper limit, at the last round played.
       exponent: Of T, with its limits; NaN where mean regret is not positive all along.
-      promised: The theory's exponent; 0 for log T, none where there is no guarantee.
-      since: The round since which regret grows no faster than that (in a stochastic world without a guarantee: than
-        log T); NaN if it still does.
+      promised: The theory's exponent; 0 for log T, none where there is no guarantee or its exponent is 1 or more.
+      logarithmic: The round since which regret grows no faster than log T; NaN if it still does.
       played: Rounds played.
       stopped: Whether that is fewer than others played.
     """
@@ -24,7 +23,7 @@ class Cell:
     regret: tuple[float, float, float]
     exponent: tuple[float, float, float]
     promised: float | None
-    since: float
+    logarithmic: float
     played: int
     stopped: bool = False
 
@@ -35,8 +34,13 @@ class Cell:
 
     @property
     def compared(self) -> bool:
-        """Whether the exponent is one of the regime that the theory speaks of."""
-        return self.promised is not None and not np.isnan(self.since) and not self.below_zero
+        """Whether the growth that the theory promises has set in, so that the exponent may be held against it.
+
+        For log T that is past the onset of the logarithmic regime; for a power, if regret surely grows no faster.
+        """
+        if self.promised is None or self.below_zero:
+            return False
+        return not np.isnan(self.logarithmic) if self.promised == 0 else self.exponent[2] <= self.promised
 
 
 @dataclasses.dataclass(frozen=True)

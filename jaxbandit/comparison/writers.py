@@ -2,6 +2,7 @@
 
 import html
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -110,14 +111,16 @@ def number(value: float) -> str:
 
 
 def regime(cell: Cell) -> str:
-    """Which growth was seen: what the theory promises, since when, or not yet."""
+    """Which growth was seen: what the theory promises, or not yet; and the logarithmic regime where it was passed."""
+    passed = "" if math.isnan(cell.logarithmic) else f"log T since {number(cell.logarithmic)}"
     if cell.below_zero:
         return "below 0"
-    rate = 0.0 if cell.promised is None else cell.promised
-    name = "log T" if rate == 0 else f"T^{rate:.2g}"
-    if math.isnan(cell.since):
-        return "no guarantee" if cell.promised is None else f"not yet {name}"
-    return f"{'✓ ' if cell.promised is not None else ''}{name} since {number(cell.since)}"
+    if cell.promised is None:
+        return passed or "no guarantee, not log T"
+    if cell.promised == 0:
+        return f"✓ {passed}" if passed else "not yet log T"
+    power = f"≤ T^{cell.promised:.2g}"
+    return f"✓ {power}{'; ' + passed if passed else ''}" if cell.compared else f"not yet {power}"
 
 
 def _exponent(cell: Cell) -> str:
@@ -154,10 +157,7 @@ def _latex_cell(cell: Cell | None) -> str:
         fit = f"$T^{{{value:.2f}}}$ $[{lower:.2f}, {upper:.2f}]$"
         lines.append(fit if cell.compared else rf"\way{{{fit}}}")
     said = regime(cell).replace("✓ ", r"\checkmark\ ").replace("log T", r"$\log T$").replace(",", r"{,}")
-    if "T^" in said:
-        before, _, after = said.partition("T^")
-        power, _, rest = after.partition(" ")
-        said = f"{before}$T^{{{power}}}${' ' + rest if rest else ''}"
+    said = re.sub(r"≤ T\^([0-9.]+)", r"$\\le T^{\1}$", said)
     stop = rf" $\dagger$ ($T = {_tex_number(cell.played)}$)" if _stop(cell) else ""
     return r"\shortstack[l]{" + r" \\ ".join([*lines, said + stop]) + "}"
 
