@@ -127,7 +127,8 @@ def _notes(ds: xr.Dataset, level: float) -> tuple[str, ...]:
         f"T^e is the growth over the last {LAST_DOUBLINGS} doublings of T, with its {level:.0%} interval.",
         "log T since n: past round n the gain per doubling of T no longer grows (it is surely below "
         f"{1 + MARGIN:g} times the one before, one-sided {level:.0%}): the horizon has passed the onset of the "
-        "logarithmic regime. ✓: the growth that is proved has set in, for a power T^p if the exponent's interval is at most p.",
+        "logarithmic regime. ✓: the growth that is proved has set in, for a power T^p if the exponent's interval is at "
+        "most p.",
         "Only there is the exponent one of the regime the theory speaks of; elsewhere it is in grey or in parentheses, "
         "and compared with nothing.",
         "Below 0: the policy does better than every fixed arm.",
