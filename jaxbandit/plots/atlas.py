@@ -99,7 +99,11 @@ def atlas(
     from matplotlib.patches import Patch, Rectangle
 
     found = winners(ds, x=x, y=y, worlds=worlds, level=level)
-    looks = style.looks(found.policy.values)
+    # An area has no line: colours of dashed curves are darkened instead.
+    colours = [
+        np.asarray(to_rgb(look["color"])) * (1.0 if look["linestyle"] == style.LINES[0] else 0.55)
+        for look in style.looks(found.policy.values)
+    ]
     shown = [n for n in range(found.sizes["policy"]) if (found.winner == n).any()]
     width = max(4.6, 0.95 * found.sizes["x"] + 1.6)
     with style.panels([""], title, width=width, common_lines=len(shown)) as (figure, (panel,)):
@@ -108,7 +112,7 @@ def atlas(
                 continue
             margin, sure = float(found.margin[row, column]), bool(found.sure[row, column])
             share = 0.25 + 0.65 * min(max(margin, 0.0) if np.isfinite(margin) else 1.0, 1.0)
-            colour = 1 - share * (1 - np.asarray(to_rgb(looks[n]["color"])))
+            colour = 1 - share * (1 - colours[n])
             panel.add_patch(
                 Rectangle(
                     (column - 0.5, row - 0.5),
@@ -133,7 +137,7 @@ def atlas(
         panel.set_xticks(range(found.sizes["x"]), [style.tick(value) for value in found["x"].values])
         panel.set_yticks(range(found.sizes["y"]), [style.tick(value) for value in found["y"].values])
         panel.grid(False)
-        handles = {pretty(found.policy.values[n]): Patch(color=looks[n]["color"]) for n in shown}
+        handles = {pretty(found.policy.values[n]): Patch(color=tuple(colours[n])) for n in shown}
         handles["hatched: the win may be chance"] = Patch(facecolor="#bbbbbb", edgecolor="white", hatch="////")
         note = (
             f"number: regret saved against the runner-up after {int(ds['round'][-1]):,} rounds\n{found.attrs['test']}"

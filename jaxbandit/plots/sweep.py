@@ -15,6 +15,7 @@ from jaxbandit.plots.common import (
     head,
     labelled,
     pretty,
+    scale_regret,
     seeds_note,
     side_of,
     world_name,
@@ -59,12 +60,17 @@ def sweep(
             part = stats.sel(environment=group)
             curves = _along_policies(part, name) if side_of(ds, name) == "policy" else None
             values = None if curves is not None else axis_values(part, name, worlds or {})
-            handles |= _draw(panel, curves if curves is not None else _along_worlds(part, values, name), relative)
-            panel.set(xscale="log", yscale="log", xlabel=axis_name(name))
+            curves = curves if curves is not None else _along_worlds(part, values, name)
+            handles |= _draw(panel, curves, relative)
+            swept = np.concatenate([at for at, _ in curves.values() if at is not None])
+            wide = swept.min() > 0 and swept.max() > 10 * swept.min()
+            panel.set(xscale="log" if wide else "linear", xlabel=axis_name(name))
+            _scale(panel, curves, relative)
             panel.set_ylabel(f"mean regret / {axis_name(name)}" if relative else "mean pseudo-regret")
             if name.endswith("_factor"):
                 panel.axvline(1, color="black", linewidth=0.7, linestyle=":")
-                panel.annotate("told the truth", (1, 0.98), xycoords=("data", "axes fraction"), fontsize=7, va="top")
+                place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+                panel.annotate("told the truth", (1, 0), (3, 3), fontsize=7, rotation=90, va="bottom", **place)
         note = f"after {int(ds['round'][-1]):,} rounds; bands: {stats.attrs['band']}, {seeds_note(ds)}"
         style.legend(figure, None, note, handles=handles)
         return style.save(figure, path, also)
@@ -116,11 +122,21 @@ def _draw(panel: Any, curves: Curves, relative: bool) -> dict[str, Any]:
             unswept.append((label, float(mean[0]), float(low[0]), float(high[0]), look))
             continue
         unit = values if relative else 1.0
-        shown = np.where(mean > 0, mean / unit, np.nan)
-        (line,) = panel.plot(values, shown, marker="o", markersize=3, **look)
+        (line,) = panel.plot(values, mean / unit, marker="o", markersize=3, **look)
         panel.fill_between(values, low / unit, high / unit, color=look["color"], alpha=0.2, linewidth=0)
         drawn[pretty(label)] = line
     for label, mean, low, high, look in unswept:
         panel.axhspan(low, high, color=look["color"], alpha=0.2, linewidth=0)
         drawn[f"{pretty(label)} (not told)"] = panel.axhline(mean, **look)
     return drawn
+
+
+def _scale(panel: Any, curves: Curves, relative: bool) -> None:
+    """Logarithmic if all regrets are positive; else as ``scale_regret`` does, in units of the axis if relative."""
+    low = np.concatenate(
+        [at.regret_low.values / (values if relative and values is not None else 1) for values, at in curves.values()]
+    )
+    if np.nanmin(low) > 0:
+        panel.set_yscale("log")
+    else:
+        scale_regret(panel, low)
