@@ -59,10 +59,15 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
     summary = manifest["keep"] == "summary"
     games, asked = manifest["games"], manifest["seeds"]
     order = _platforms_by_use([header for row in games for game in row for header in by_game.get(game, [])])
+    stops = manifest.get("stops", [[rounds[-1] for _ in row] for row in games])  # where a policy stops earlier
     pieces = [
-        [_pick(by_game.get(game, []), count, rounds, summary, order) for game, count in zip(row, counts, strict=True)]
-        for row, counts in zip(games, asked, strict=True)
+        [
+            _pick(by_game.get(game, []), count, tuple(n for n in rounds if n <= stop), summary, order)
+            for game, count, stop in zip(row, counts, ends, strict=True)
+        ]
+        for row, counts, ends in zip(games, asked, stops, strict=True)
     ]
+    counts = [[sum(n <= stop for n in rounds) for stop in row] for row in stops]
     used = [piece.header for row in pieces for cell in row for piece in cell]
     if not used:
         raise StoreError(f"{store.directory} holds no finished cell of its study yet; run it first")
@@ -75,9 +80,8 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
     ds = xr.Dataset(coords=coords)
     for name, (shape, dtype) in cellfile.read_shapes(used[0]).items():
         if all(name in header.variables for header in used):
-            stack = _Stack(
-                name, pieces, _shape(name, shape, ds.sizes, summary), dtype, _complete(seeds, asked, ds, summary)
-            )
+            whole = _complete(seeds, asked, ds, summary) and min(map(min, stops)) == rounds[-1]
+            stack = _Stack(name, pieces, counts, _shape(name, shape, ds.sizes, summary), dtype, whole)
             dims = results.variable_dims(name, len(stack.shape) - 2, "seed" in ds.sizes)
             attrs = {"long_name": results.LONG_NAMES.get(name, name)}
             ds[name] = xr.Variable(("policy", "environment", *dims), indexing.LazilyIndexedArray(stack), attrs)
@@ -90,8 +94,16 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
 class _Stack(BackendArray):
     """A variable over all cells: [policy, environment, ...], read from their files piece by piece."""
 
-    def __init__(self, name: str, pieces: list[list[list[Piece]]], shape: tuple[int, ...], dtype: Any, complete: bool):
-        self.name, self.pieces = name, pieces
+    def __init__(
+        self,
+        name: str,
+        pieces: list[list[list[Piece]]],
+        counts: list[list[int]],  # of recorded rounds
+        shape: tuple[int, ...],
+        dtype: Any,
+        complete: bool,
+    ):
+        self.name, self.pieces, self.counts = name, pieces, counts
         self.summary = "regret" not in pieces_of(pieces)[0].header.variables
         self.shape = shape
         floats = not complete and name != "failed" and not np.issubdtype(dtype, np.floating)
@@ -105,7 +117,7 @@ class _Stack(BackendArray):
         outer = np.empty((np.size(policies), np.size(environments)), object)
         for n, p in enumerate(np.ravel(policies)):
             for m, e in enumerate(np.ravel(environments)):
-                outer[n, m] = self._cell(self.pieces[p][e], key[2:])
+                outer[n, m] = self._cell(self.pieces[p][e], self.counts[p][e], key[2:])
         stacked = np.stack([np.stack(row.tolist()) for row in outer]) if outer.size else self._none(outer.shape, key)
         return stacked[tuple(0 if isinstance(at, int | np.integer) else slice(None) for at in key[:2])]
 
@@ -113,10 +125,10 @@ class _Stack(BackendArray):
         inner = np.empty(self.shape[2:], self.dtype)[key[2:]].shape
         return np.empty((*outer, *inner), self.dtype)
 
-    def _cell(self, pieces: list[Piece], key: tuple) -> np.ndarray:
+    def _cell(self, pieces: list[Piece], count: int, key: tuple) -> np.ndarray:
         """The values of one cell, missing ones filled."""
         if self.summary:
-            return self._filled([(self._pooled(pieces), 0)] if pieces else [], self.shape[2:])[key]
+            return self._filled([(self._pooled(pieces, count), 0)] if pieces else [], self.shape[2:])[key]
         seed = key[0]
         wanted = np.arange(self.shape[2])[seed]
         low, high = (int(wanted.min()), int(wanted.max()) + 1) if wanted.size else (0, 0)
@@ -125,7 +137,7 @@ class _Stack(BackendArray):
             first, last = max(piece.first, low), min(piece.last, high)
             if first < last:
                 rows = slice(first - piece.header.first, last - piece.header.first)
-                rest = (slice(0, self.shape[3]),) if len(self.shape) > 3 else ()
+                rest = (slice(0, count),) if len(self.shape) > 3 else ()
                 read.append((cellfile.read_part(piece.header, self.name, (rows, *rest)), first - low))
         block = self._filled(read, (high - low, *self.shape[3:]))
         inside = seed - low if isinstance(seed, int | np.integer) else wanted - low
@@ -133,21 +145,19 @@ class _Stack(BackendArray):
 
     def _filled(self, parts: list[tuple[np.ndarray, int]], shape: tuple[int, ...]) -> np.ndarray:
         """Parts at their places along the first axis; arms that a world lacks are never pulled."""
-        if self.summary and parts:
-            ((values, _),) = parts
-            pads = [(0, size - have) for size, have in zip(shape, values.shape, strict=True)]
-            return (np.pad(values, pads) if pads else values).astype(self.dtype)
         fill = -1 if self.name == "failed" else np.nan if np.issubdtype(self.dtype, np.floating) else 0
         out = np.full(shape, fill, self.dtype)
+        dims = results.variable_dims(self.name, len(shape), not self.summary)
         for values, at in parts:
-            pads = [(0, 0), *((0, size - have) for size, have in zip(shape[1:], values.shape[1:], strict=True))]
-            out[at : at + values.shape[0]] = np.pad(values, pads)
+            where = tuple(slice(at * (n == 0), at * (n == 0) + size) for n, size in enumerate(values.shape))
+            out[tuple(slice(None) if dim == "arm" else s for s, dim in zip(where, dims, strict=True))] = 0
+            out[where] = values
         return out
 
-    def _pooled(self, pieces: list[Piece]) -> np.ndarray:
+    def _pooled(self, pieces: list[Piece], count: int) -> np.ndarray:
         """A summary of several blocks of seeds: exact but for quantiles, which are averaged."""
-        rounds = {"regret_quantile": (slice(None), slice(0, self.shape[-1])), "failed": ()}
-        key = rounds.get(self.name, (slice(0, self.shape[2]),) if len(self.shape) > 2 else ())
+        rounds = {"regret_quantile": (slice(None), slice(0, count)), "failed": ()}
+        key = rounds.get(self.name, (slice(0, count),) if len(self.shape) > 2 else ())
         read = functools.partial(cellfile.read_part, key=key)
         values = [read(piece.header, self.name) for piece in pieces]
         if len(values) == 1:

@@ -15,7 +15,6 @@ from jaxbandit.assemble import assembled
 from jaxbandit.assumptions import violated_bounds
 from jaxbandit.cellfile import Header
 from jaxbandit.cells import Cell, Game
-from jaxbandit.checks import recorded_rounds
 from jaxbandit.cover import Piece, covered, missing
 from jaxbandit.player import Player
 from jaxbandit.runner import Engine, Timing
@@ -72,9 +71,10 @@ class Campaign:
         """The cells that are missing."""
         found = []
         for game in self.games:
-            at_most = cells.cell_seeds(game, self.rounds, len(self.study.measures))
+            rounds = game.rounds(self.rounds)
+            at_most = cells.cell_seeds(game, rounds, len(self.study.measures))
             headers, count = self.headers[game.key], self.seeds[game.index]
-            found += missing(game, headers, count, self.rounds, self.whole, at_most)
+            found += missing(game, headers, count, rounds, self.whole, at_most)
         named = {cell.name: cell for cell in found}  # two entries may name the same game
         self.total = self.done + len(named)
         return list(named.values())
@@ -129,9 +129,10 @@ class Campaign:
     def write_manifest(self) -> None:
         """Says in the directory what it holds."""
         shape = tuple(np.max([game.index for game in self.games], axis=0) + 1)
-        keys, seeds = np.empty(shape, object), np.zeros(shape, int)
+        keys, seeds, stops = np.empty(shape, object), np.zeros(shape, int), np.zeros(shape, int)
         for game in self.games:
             keys[game.index], seeds[game.index] = game.key, self.seeds[game.index]
+            stops[game.index] = game.rounds(self.rounds)[-1]
         timing = self.report.timing
         self.store.write_manifest(
             {
@@ -140,6 +141,7 @@ class Campaign:
                 "keep": self.study.keep,
                 "games": keys.tolist(),
                 "seeds": seeds.tolist(),
+                "stops": stops.tolist(),
                 "coords": self._coords(),
                 "attrs": {
                     "title": self.study.title,
@@ -198,7 +200,7 @@ class Campaign:
         }
 
     def _pieces(self, game: Game) -> list[Piece]:
-        return covered(self.headers[game.key], self.seeds[game.index], self.rounds, self.whole)
+        return covered(self.headers[game.key], self.seeds[game.index], game.rounds(self.rounds), self.whole)
 
     def _look_at_precision(self) -> None:
         """Raises the seeds of games whose band is too wide, where all their seeds so far are there."""
@@ -210,10 +212,11 @@ class Campaign:
 
     def _moments(self, game: Game, count: int) -> precision.Moments | None:
         """Of the final regrets of the first seeds of a game, if they are there."""
-        pieces = covered(self.headers[game.key], count, self.rounds, self.whole)
+        rounds = game.rounds(self.rounds)
+        pieces = covered(self.headers[game.key], count, rounds, self.whole)
         if sum(piece.last - piece.first for piece in pieces) < count:
             return None
-        return precision.pooled(_moments(piece, self.rounds) for piece in pieces)
+        return precision.pooled(_moments(piece, rounds) for piece in pieces)
 
 
 def _moments(piece: Piece, rounds: tuple[int, ...]) -> precision.Moments:
@@ -232,12 +235,14 @@ def _moments(piece: Piece, rounds: tuple[int, ...]) -> precision.Moments:
 
 def _rounds(study: Study, manifest: dict[str, Any] | None, keys: set[str]) -> tuple[int, ...]:
     """The rounds to record at. A longer horizon of games that are there keeps their rounds and adds those beyond."""
-    fresh = recorded_rounds(study.horizon, study.record).tolist()
+    fresh = study.rounds()
     if manifest is None or not isinstance(study.record, int) or manifest["record"] != study.record:
         return tuple(fresh)
     if not keys & {key for row in manifest["games"] for key in row}:
         return tuple(fresh)
     before = manifest["rounds"]
+    if any(stop < before[-1] and stop not in before for stop in study.stops()):
+        return tuple(fresh)
     if before[-1] == fresh[-1]:
         return tuple(before)
     return tuple(before + [n for n in fresh if n > before[-1]]) if fresh[-1] > before[-1] else tuple(fresh)

@@ -45,6 +45,7 @@ class Game:
       num_seeds: Seeds to play at least.
       precision: Relative half-width to reach, if any.
       max_seeds: Where that ends.
+      stop_at: The round it is played to, if not to the last one of the study.
     """
 
     index: tuple[int, int]
@@ -54,6 +55,11 @@ class Game:
     num_seeds: int
     precision: float | None
     max_seeds: int
+    stop_at: int | None = None
+
+    def rounds(self, rounds: Sequence[int]) -> tuple[int, ...]:
+        """Those of the study's recorded rounds that it is played to."""
+        return tuple(n for n in rounds if self.stop_at is None or n <= self.stop_at)
 
     @functools.cached_property
     def key(self) -> str:
@@ -102,12 +108,15 @@ def games(study: Study) -> list[Game]:
     listed, first = [], 0
     for entry, points in zip(entries, told, strict=True):
         options = {name: entry.options.get(name, getattr(study, name)) for name in OPTIONS}
+        stop_at = entry.options.get("stop_at")
         for p in range(len(points[0])):
             shared = describe(points[0][p])
             for e, world in enumerate(worlds):
                 policy = points[e][p] if entry.refers else points[0][p]
                 about = {"policy": describe(policy) if entry.refers else shared, "environment": about_worlds[e]}
-                listed.append(Game((first + p, e), policy, world.environment, about | common, **options))
+                listed.append(
+                    Game((first + p, e), policy, world.environment, about | common, **options, stop_at=stop_at)
+                )
         first += len(points[0])
     _check_measures(study, listed)
     return listed
@@ -158,7 +167,7 @@ def cell_seeds(game: Game, rounds: Sequence[int], num_measures: int) -> int:
 
 
 def by_program(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Cells that are played together, in order of appearance: one compiled program, equal shared fields."""
+    """Cells that are played together, in order of appearance: one program, equal shared fields, the same rounds."""
     groups: dict[Any, list[Cell]] = {}
     known: dict[int, tuple[str, ...]] = {}  # a table is looked at once, not once per cell
 
@@ -168,7 +177,8 @@ def by_program(cells: Sequence[Cell]) -> list[list[Cell]]:
         return known[id(point)]
 
     for cell in cells:
-        groups.setdefault((program(cell), shared(cell.game.policy), shared(cell.game.environment)), []).append(cell)
+        alike = program(cell), shared(cell.game.policy), shared(cell.game.environment), cell.rounds
+        groups.setdefault(alike, []).append(cell)
     return list(groups.values())
 
 

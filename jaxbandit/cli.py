@@ -15,14 +15,14 @@ import typer
 import xarray as xr
 from rich.console import Console
 
-from jaxbandit import commands, entries, forecast, run_study, search_cli, tables, teams
+from jaxbandit import commands, entries, forecast, outcome, run_study, search_cli, tables, teams
 from jaxbandit.assemble import opened
 from jaxbandit.campaign import Report
 from jaxbandit.interrupt import InterruptedRunError, interruptible
 from jaxbandit.progress import bar
 from jaxbandit.runner import Engine
-from jaxbandit.store import Store, StoreError
-from jaxbandit.study import Study
+from jaxbandit.store import StoreError
+from jaxbandit.study import DataNeededError, Study
 from jaxbandit.version import __version__
 
 app = typer.Typer(
@@ -31,7 +31,7 @@ app = typer.Typer(
     help="Simulates heavy-tailed bandits: whole studies as one compiled call.",
 )
 search_cli.register(app)
-DATASET_BYTES = 1 << 30  # a dataset up to this size is also written as one file
+DATA_HELP = "Directory in which a study's tables are looked for; default beside the study file."
 # Wide enough for a table when the output is piped, where rich would assume 80 columns.
 console = Console(width=None if sys.stdout.isatty() else 160)
 
@@ -56,6 +56,7 @@ def run(
     study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")],
     out: Annotated[pathlib.Path | None, typer.Option(help="Directory for cells and results.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in seconds.")] = False,
+    data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, nothing else.")] = False,
     precision: Annotated[
@@ -66,8 +67,14 @@ def run(
     num_processes: Annotated[int | None, typer.Option(help="How many there are (found out under Slurm).")] = None,
     process_id: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
 ) -> None:
-    """Plays what is missing of a study; prints a table, writes cells, a dataset and a figure."""
-    plan = _read(study, quick, precision)
+    """Plays what is missing of a study; prints a table, writes cells, a dataset and its figures."""
+    try:
+        plan = _read(study, quick, precision, data)
+    except DataNeededError as needed:
+        if not quick:
+            raise
+        console.print(f"skipped: {needed}", markup=False)
+        return
     directory = out or _directory(study, quick)
     team = _team(dask, coordinator, num_processes, process_id)
     talk = not (quiet or as_json) and team.leads
@@ -90,11 +97,11 @@ def run(
     try:
         ds = interruptible(work)
     except InterruptedRunError as interrupted:
-        _say_how_to_resume(study, out, quick, directory, interrupted.saved)
+        _say_how_to_resume(study, out, quick, data, directory, interrupted.saved)
     if not team.leads:
         return
     stats = tables.final_summary(ds)
-    written = _write_results(ds, stats, directory, plan.title)
+    written = outcome.write(plan, ds, stats, directory)
     seconds = time.perf_counter() - began
     timing = report.timing
     if as_json:
@@ -127,10 +134,11 @@ def plan(
     study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")],
     out: Annotated[pathlib.Path | None, typer.Option(help="Directory whose cells are not counted.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="The cut-down version.")] = False,
+    data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
     """Says what a study will take, from a short probe; runs and writes nothing."""
-    planned = _read(study, quick, None)
+    planned = _read(study, quick, None, data)
     found = forecast.plan(planned, out or _directory(study, quick))
     if as_json:
         print(json.dumps(dataclasses.asdict(found), indent=1))
@@ -148,8 +156,9 @@ def plot(
     formats: Annotated[str, typer.Option("--format", help="File endings, comma-separated.")] = "pdf,png",
     band: Annotated[str, typer.Option(help="normal or bootstrap.")] = "normal",
     simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Bands that cover whole curves.")] = False,
+    data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
 ) -> None:
-    """Draws publication figures: regret, growth with lower bounds, heat maps of sweeps, decomposition."""
+    """Draws the figures its study names; by default regret, growth with lower bounds, heat maps, decomposition."""
     from jaxbandit import plots
 
     ds = opened(source)
@@ -157,7 +166,7 @@ def plot(
         ds,
         out or (source if source.is_dir() else source.parent) / "figures",
         formats=[ending.strip() for ending in formats.split(",")],
-        worlds=plots.worlds_of(ds),
+        worlds=plots.worlds_of(ds, data),
         method=band,
         simultaneous=simultaneous,
     )
@@ -251,8 +260,8 @@ def doctor() -> None:
     console.print(tables.machine_table())
 
 
-def _read(path: pathlib.Path, quick: bool, precision: float | None) -> Study:
-    study = Study.load(path)
+def _read(path: pathlib.Path, quick: bool, precision: float | None, data: pathlib.Path | None) -> Study:
+    study = Study.load(path, data)
     study = study.quick() if quick else study
     return study if precision is None else study.changed(precision=precision)
 
@@ -270,30 +279,16 @@ def _directory(study: pathlib.Path, quick: bool) -> pathlib.Path:
     return pathlib.Path("results") / (f"{study.stem}-quick" if quick else study.stem)
 
 
-def _write_results(ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Path, title: str) -> list[str]:
-    """The dataset in one file, unless it is large, and the figure."""
-    from jaxbandit.plots import regret_curves
-
-    try:
-        figure = f"figure  {regret_curves(stats, directory / 'regret.png', title)}"
-    except OSError as error:
-        raise StoreError(f"cannot write the figure in {directory}: {error}; the cells are whole") from None
-    path = directory / "dataset.nc"
-    if ds.nbytes > DATASET_BYTES:
-        path.unlink(missing_ok=True)
-        return [f"dataset {tables.size(ds.nbytes)}: open it with jb.load({str(directory)!r})", figure]
-    try:
-        content = ds.load().to_netcdf(engine="h5netcdf")
-    except OSError as error:  # HDF5 takes room on disk for a file in memory too
-        raise StoreError(f"cannot write {path}: {error}; the cells are whole") from None
-    Store(directory).write(path, content)
-    return [f"dataset {path}", figure]
-
-
 def _say_how_to_resume(
-    study: pathlib.Path, out: pathlib.Path | None, quick: bool, directory: pathlib.Path, saved: bool
+    study: pathlib.Path,
+    out: pathlib.Path | None,
+    quick: bool,
+    data: pathlib.Path | None,
+    directory: pathlib.Path,
+    saved: bool,
 ) -> NoReturn:
     command = ["jaxbandit", "run", str(study), *(["--out", str(out)] if out else []), *(["--quick"] if quick else [])]
+    command += ["--data", str(data)] if data else []
     kept = "finished cells and games under way are kept" if saved else "finished cells and checkpoints are kept"
     sys.stdout.flush()
     print(f"\nstopped; {kept} in {directory}. To go on: {shlex.join(command)}", file=sys.stderr, flush=True)

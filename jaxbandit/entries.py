@@ -2,28 +2,29 @@
 
 import dataclasses
 import importlib
+import math
 import pathlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
-import jax
-import numpy as np
-
 from jaxbandit import readers
+from jaxbandit.as_entry import CALLED, REGISTRIES
+from jaxbandit.as_entry import as_table as as_table
+from jaxbandit.as_entry import held_tables as held_tables
 from jaxbandit.environments import ENVIRONMENTS
-from jaxbandit.grid import Grid, combinations, is_axis, registry_name, split, suggest
+from jaxbandit.grid import Grid, combinations, registry_name, split, suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.types import public_fields
 
-CALLED = "called"  # the key of a field ``name``: in an entry, ``name`` is the class's
 WORLD = "world"  # the value that stands for what the world declares
 BY_REFERENCE = ("horizon", "moment_order", "moment_bound")
-REGISTRIES: dict[str, dict[str, type]] = {"policies": POLICIES, "environments": ENVIRONMENTS}
+# Keys that multiply what a policy takes from the world: a policy that is told the wrong thing.
+FACTORS = {f"{name}_factor": name for name in BY_REFERENCE}
 # Keys of an entry that are no fields of its class (a field of the same name goes first).
 OPTIONS = {
-    "policies": ("label", "num_seeds", "precision", "max_seeds"),
+    "policies": ("label", "num_seeds", "precision", "max_seeds", "stop_at"),
     "environments": ("label", "moment_order"),
 }
 
@@ -79,12 +80,19 @@ class Entry:
         rows = combinations(self.axes, self.zipped)
         points = [self.cls(**self._resolved(self.fixed | row, world)) for row in rows]
         shown = {name: WORLD for name in BY_REFERENCE if isinstance(self.fixed.get(name), str)}
+        shown |= {name: self.fixed[name] for name in FACTORS if name in self.fixed}
         return Grid(cls=self.cls, axes=self.axes, points=points, zipped=self.zipped, shown=shown)
 
     def _resolved(self, values: Values, world: Declared | None) -> Values:
-        values = dict(values)
+        factors = {FACTORS[name]: values[name] for name in FACTORS if name in values}
+        values = {name: value for name, value in values.items() if name not in FACTORS}
         for name in BY_REFERENCE:  # in this order: the bound is that of the order the policy is told
             if not isinstance(values.get(name), str):
+                if name in factors:
+                    raise ValueError(
+                        f'{self.name}.{name}_factor multiplies what the world declares; set {name} = "{WORLD}", '
+                        f"got {values.get(name)!r}"
+                    )
                 continue
             if values[name] != WORLD or world is None:
                 raise ValueError(f'{self.name}.{name} must be a number or "{WORLD}", got {values[name]!r}')
@@ -99,11 +107,21 @@ class Entry:
                     f"give {self.name}.{name} a number"
                 )
             values[name] = found
-        return values
+        # Last: who is told a wrong order is told the bound of the right one.
+        return values | {name: factor * values[name] for name, factor in factors.items()}
 
 
-def read_entry(table: Mapping[str, Any], section: str, directory: pathlib.Path, defaults: Values) -> Entry:
-    """An entry, checked; ``defaults`` fill fields the class has and the table leaves out."""
+def read_entry(
+    table: Mapping[str, Any],
+    section: str,
+    directory: pathlib.Path,
+    defaults: Values,
+    data: pathlib.Path | None = None,
+) -> Entry:
+    """An entry, checked; ``defaults`` fill fields the class has and the table leaves out.
+
+    Paths of tables are relative to ``data`` if that is given, else to ``directory``.
+    """
     table = dict(table)
     name = table.pop("name", None)
     if not isinstance(name, str):
@@ -115,19 +133,25 @@ def read_entry(table: Mapping[str, Any], section: str, directory: pathlib.Path, 
     _check_options(name, options)
     zipped = table.pop("zip", []) if "zip" not in fields else []
     prepare = PREPARE.get(name) or getattr(cls, "from_study", None)
-    values = prepare(table, directory) if prepare else table
+    values = prepare(table, data or directory) if prepare else table
     values = {key: value for key, value in defaults.items() if key in fields} | values
     if "name" in fields and CALLED in values:
         values["name"] = values.pop(CALLED)
+    factors = [key for key, name in FACTORS.items() if section == "policies" and name in fields and key not in fields]
+    wrong = {key: values[key] for key in factors if key in values}
+    values = {key: value for key, value in values.items() if key not in wrong}
     for key in values:
         if key not in fields:
-            known = [*fields, "zip", *allowed]
+            known = [*fields, "zip", *allowed, *factors]
             raise ValueError(f"{name} has no field {key!r}; {suggest(key, known)}")
-    values = {key: _nested(value, section, directory) for key, value in values.items()}
+    values = {key: _nested(value, section, directory, data) for key, value in values.items()}
     missing = [key for key, spec in fields.items() if spec.default is dataclasses.MISSING and key not in values]
     if missing:
         raise ValueError(f"{name} needs {', '.join(missing)}; add it to its [[{section}]] entry")
     fixed, axes = split(name, fields, values)
+    for key, value in wrong.items():
+        (axes if isinstance(value, list) else fixed)[key] = value
+        _check_factors(f"{name}.{key}", value if isinstance(value, list) else [value])
     return Entry(name, cls, fixed, axes, _checked_zip(name, zipped, axes), options)
 
 
@@ -146,71 +170,6 @@ def find_class(name: str, section: str, directory: pathlib.Path) -> type:
     if name in installed:
         return _imported(name, installed[name], section, directory)
     raise ValueError(f"unknown name {name!r} in [[{section}]]; {suggest(name, names(section))}")
-
-
-def as_table(obj: Any, section: str) -> Values:
-    """A policy, world or grid as the table that makes it; what a field has two axes for stays an array."""
-    if isinstance(obj, Mapping):
-        known = REGISTRIES[section].get(obj.get("name", ""))
-        specs = public_fields(known) if known else {}
-        return {str(key): _field_value(value, specs.get(key), section) for key, value in obj.items()}
-    cls = obj.cls if isinstance(obj, Grid) else type(obj)
-    if "<locals>" in cls.__qualname__ or cls.__module__ == "__main__":
-        raise ValueError(f"{cls.__qualname__} cannot be named in a study; put it in a module that can be imported")
-    name = next((key for key, known in REGISTRIES[section].items() if known is cls), None)
-    table: Values = {"name": name or f"{cls.__module__}:{cls.__qualname__}"}
-    point = obj.points[0] if isinstance(obj, Grid) else obj
-    for key, spec in public_fields(cls).items():
-        value = obj.axes[key] if isinstance(obj, Grid) and key in obj.axes else getattr(point, spec.name)
-        if value is not None and not _is_default(value, spec):
-            swept = isinstance(obj, Grid) and key in obj.axes
-            if spec.metadata.get("table"):
-                value = [np.asarray(entry) for entry in value] if swept else np.asarray(value)
-            given = _field_value(value, spec, section)
-            if is_axis(spec, given) and not swept:
-                given = [given]  # one number per arm: as it stands it would be swept
-            table[CALLED if key == "name" else key] = given
-    if isinstance(obj, Grid):
-        table |= {key: table.pop(key) for key in obj.axes if key in table}  # axes in their own order
-        table |= {"zip": [list(group) for group in obj.zipped]} if obj.zipped else {}
-    return table
-
-
-def held_tables(table: Mapping[str, Any]) -> list[str]:
-    """Fields of an entry, and of those inside it, that hold arrays: they are not for TOML."""
-    places = []
-    for key, value in table.items():
-        for part in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(part, Mapping):
-                places += held_tables(part)
-            elif isinstance(part, np.ndarray):
-                places.append(f"{table['name']}.{key}")
-    return list(dict.fromkeys(places))
-
-
-def _field_value(value: Any, spec: dataclasses.Field | None, section: str) -> Any:
-    """A field's value as TOML has it, but for arrays of two axes where the field, as far as is known, takes them."""
-    if spec is None or spec.metadata.get("table"):
-        if isinstance(value, np.ndarray | jax.Array) and value.ndim > 1:
-            return np.asarray(value)
-        if isinstance(value, list | tuple):
-            return [_field_value(entry, spec, section) for entry in value]
-    return _plain(value, section)
-
-
-def _plain(value: Any, section: str) -> Any:
-    """A value as TOML has it."""
-    if isinstance(value, np.ndarray | np.generic | jax.Array):
-        return value.tolist()
-    if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
-        return as_table(value, section)
-    if isinstance(value, list | tuple | range):
-        return [_plain(entry, section) for entry in value]
-    return value
-
-
-def _is_default(value: Any, spec: dataclasses.Field) -> bool:
-    return isinstance(value, bool | int | float | str) and value == spec.default
 
 
 def _installed(section: str) -> dict[str, str]:
@@ -234,6 +193,12 @@ def _imported(name: str, target: str, section: str, directory: pathlib.Path) -> 
     if not isinstance(found, type) or not dataclasses.is_dataclass(found):
         raise ValueError(f"{name!r} in [[{section}]] is no class made with @jaxbandit.types.pytree")
     return found
+
+
+def _check_factors(where: str, factors: Sequence[Any]) -> None:
+    for factor in factors or [None]:
+        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < math.inf:
+            raise ValueError(f"{where} must be a number above 0, or a list of them, got {factor!r}")
 
 
 def _checked_zip(name: str, zipped: Any, axes: Values) -> tuple[tuple[str, ...], ...]:
@@ -260,24 +225,24 @@ def _check_options(name: str, options: Values) -> None:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if key == "label" and not (isinstance(value, str) and value):
             raise ValueError(f"{name}.label must be text, got {value!r}")
-        if key in ("num_seeds", "max_seeds") and not (number and isinstance(value, int) and value >= 1):
+        if key in ("num_seeds", "max_seeds", "stop_at") and not (number and isinstance(value, int) and value >= 1):
             raise ValueError(f"{name}.{key} must be a whole number >= 1, got {value!r}")
         if key in ("precision", "moment_order") and not (number and float(value) > 0):
             raise ValueError(f"{name}.{key} must be a number above 0, got {value!r}")
 
 
-def _nested(value: Any, section: str, directory: pathlib.Path) -> Any:
+def _nested(value: Any, section: str, directory: pathlib.Path, data: pathlib.Path | None) -> Any:
     """A table with a name stands for a world inside a world; a list of such tables is swept."""
     if isinstance(value, dict):
-        points = _inner_points(value, section, directory)
+        points = _inner_points(value, section, directory, data)
         return points[0] if len(points) == 1 else list(points)
     if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
-        return [point for entry in value for point in _inner_points(entry, section, directory)]
+        return [point for entry in value for point in _inner_points(entry, section, directory, data)]
     return value
 
 
-def _inner_points(table: Values, section: str, directory: pathlib.Path) -> Sequence[Any]:
-    entry = read_entry(table, section, directory, {})
+def _inner_points(table: Values, section: str, directory: pathlib.Path, data: pathlib.Path | None) -> Sequence[Any]:
+    entry = read_entry(table, section, directory, {}, data)
     if entry.options:
         named = ", ".join(entry.options)
         raise ValueError(f"{entry.name} inside another entry takes no {named}; give it to the outer one")

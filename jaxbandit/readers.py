@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import io
 import pathlib
+import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from jaxbandit import aslib
 from jaxbandit.environments.replay import Replay
 from jaxbandit.measured import arm_names, as_table
 
+_ENDINGS = (".npy", ".npz", ".csv", ".parquet")
 _KINDS = ".npy, .npz, .csv, .parquet, or an ASlib scenario folder"
 
 
@@ -98,7 +100,57 @@ def replay_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, 
     ``key``, ``arms`` and ``header`` go to ``read_table``.
     """
     read, values = _named_table("replay", "losses", values, directory)
-    return values if read is None else {"losses": read.losses, "name": read.name, "rewards": read.rewards} | values
+    if read is None:
+        return values
+    scale = values.get("scale")
+    if scale is not None:
+        swept = [_scale(entry, read) for entry in scale] if isinstance(scale, list) else _scale(scale, read)
+        values = values | {"scale": swept}
+    return {"losses": read.losses, "name": read.name, "rewards": read.rewards} | values
+
+
+def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -> list[dict[str, Any]]:
+    """A ``replay`` entry whose ``table`` is a pattern such as ``*.npz``: an entry for each file, labelled by its name.
+
+    What cannot be read, and in stored order what has fewer rows than ``rounds``, is left out with a warning.
+    """
+    pattern = entry.get("table")
+    if entry.get("name") != "replay" or not isinstance(pattern, str) or not set(pattern) & set("*?["):
+        return [dict(entry)]
+    options = {option: entry[option] for option in ("key", "arms", "header") if option in entry}
+    found = []
+    for path in sorted(directory.glob(pattern)):
+        if path.suffix.lower() not in _ENDINGS and not (path / "description.txt").is_file():
+            continue
+        try:
+            rows = read_table(path, **options).losses.shape[0]
+        except ValueError as error:
+            warnings.warn(f"{path.name} is left out: {error}", stacklevel=2)
+            continue
+        if entry.get("order", "stored") == "stored" and rows < rounds:
+            warnings.warn(f"{path.name} is left out in stored order: {rows} rows, {rounds} rounds", stacklevel=2)
+            continue
+        label = {"label": path.stem} if "label" not in entry else {}
+        found.append({**entry, **label, "table": str(path.relative_to(directory))})
+    if not found:
+        raise ValueError(f"no table {pattern!r} of {rounds} rounds in {directory}; tables are {_KINDS}")
+    return found
+
+
+def _scale(scale: Any, table: Table) -> Any:
+    """A number as it is; ``"99%"`` makes that share of the losses at most 1 in size."""
+    if not isinstance(scale, str):
+        return scale
+    try:
+        share = float(scale.rstrip("% ")) / 100
+    except ValueError:
+        share = 0.0
+    if not (scale.endswith("%") and 0 < share < 1):
+        raise ValueError(f'replay.scale must be a number or a share such as "99%", got {scale!r}')
+    size = float(np.quantile(np.abs(table.losses), share))
+    if not size:
+        raise ValueError(f"replay.scale = {scale!r}: that share of {table.name} is 0; give scale a number")
+    return 1 / size
 
 
 def scheduled_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What a run hands back: a labelled dataset, its summary, and paired comparisons."""
 
 import itertools
+import warnings
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
@@ -152,11 +153,14 @@ def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> x
     count = _played(regret)
     several = regret.sizes["seed"] > 1
     spread = regret.std("seed", ddof=1) if several else xr.full_like(regret.isel(seed=0, drop=True), np.nan)
+    with warnings.catch_warnings():  # a policy may stop before the others
+        warnings.filterwarnings("ignore", "All-NaN slice encountered", RuntimeWarning)
+        levels = regret.quantile(list(quantiles), dim="seed")
     out = xr.Dataset(
         {
             "regret_mean": regret.mean("seed"),
             "regret_stderr": spread / np.sqrt(count),
-            "regret_quantile": regret.quantile(list(quantiles), dim="seed"),
+            "regret_quantile": levels,
         }
     )
     for name in out:

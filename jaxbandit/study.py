@@ -6,15 +6,21 @@ from typing import Any, Literal
 
 import pydantic
 
-from jaxbandit import entries
+from jaxbandit import entries, quick
 from jaxbandit.checks import recorded_rounds
 from jaxbandit.entries import Declared, Entry
+from jaxbandit.figures import Figure, read_figures
 from jaxbandit.grid import Grid, for_run, suggest
+from jaxbandit.readers import each_table
 from jaxbandit.search_sections import Tune, Worst
 from jaxbandit.sections import Sensitivity
 
-QUICK_ROUNDS, QUICK_SEEDS = 2_000, 64
+QUICK_ROUNDS, QUICK_SEEDS = quick.ROUNDS, quick.SEEDS
 MAX_SEEDS = 65_536
+
+
+class DataNeededError(ValueError):
+    """A study plays on tables that its user has to point to."""
 
 
 class Study(pydantic.BaseModel):
@@ -40,6 +46,9 @@ class Study(pydantic.BaseModel):
       sensitivity: What ``jaxbandit sensitivity`` asks of the study.
       tune: What ``jaxbandit tune`` tunes, and how.
       worst: Where ``jaxbandit worst`` looks for the worst instance, and how.
+      figures: Names, or tables with a ``name`` and options, of what to draw; by default all that the results allow.
+      quick_policies: Names, or labels, of those a quick run plays; all if empty.
+      needs_data: What the study needs in the directory given as ``--data``, and how to get it.
 
     Example:
       >>> import jaxbandit as jb
@@ -65,6 +74,9 @@ class Study(pydantic.BaseModel):
     precision: float | None = pydantic.Field(default=None, gt=0)
     max_seeds: int = pydantic.Field(default=MAX_SEEDS, ge=1)
     extendable: bool = True
+    figures: list[str | dict[str, Any]] = []
+    quick_policies: list[str] = []
+    needs_data: str = ""
     sensitivity: Sensitivity | None = None
     policies: list[dict[str, Any]]
     environments: list[dict[str, Any]]
@@ -72,12 +84,14 @@ class Study(pydantic.BaseModel):
     worst: Worst | None = None
 
     _directory: pathlib.Path = pydantic.PrivateAttr(default=pathlib.Path())
+    _data: pathlib.Path | None = pydantic.PrivateAttr(default=None)
     _text: str | None = pydantic.PrivateAttr(default=None)
+    _tables: list[dict[str, Any]] | None = pydantic.PrivateAttr(default=None)
     _worlds: list[tuple[Entry, Grid]] | None = pydantic.PrivateAttr(default=None)  # tables are read once
 
     @classmethod
-    def load(cls, path: str | pathlib.Path) -> "Study":
-        """A study file, checked: every policy and world is built once."""
+    def load(cls, path: str | pathlib.Path, data: str | pathlib.Path | None = None) -> "Study":
+        """A study file, checked: every policy and world is built once; tables are looked for in ``data`` if given."""
         path = pathlib.Path(path)
         try:
             text = path.read_text(encoding="utf-8")
@@ -90,7 +104,7 @@ class Study(pydantic.BaseModel):
             raise ValueError(f"{path} cannot be read: {error.strerror}") from None
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise ValueError(f"{path} is not valid TOML: {error}") from None
-        study = parse(content, str(path), path.parent)
+        study = parse(content, str(path), path.parent, data)
         study._text = text
         return study
 
@@ -118,21 +132,50 @@ class Study(pydantic.BaseModel):
     def changed(self, **values: Any) -> "Study":
         """The same study with other values, checked again."""
         content = self.model_dump(exclude_defaults=True) | values
-        return Study.model_validate(content, context={"directory": self._directory})
+        return Study.model_validate(content, context={"directory": self._directory, "data": self._data})
 
     def quick(self) -> "Study":
-        """The same study cut down to a few seconds."""
+        """The same study cut down to a few seconds: fewer rounds and seeds, sweeps to their ends."""
         horizon = min(self.horizon, QUICK_ROUNDS)
         record = self.record if isinstance(self.record, int) else [n for n in self.record if n <= horizon] or 64
         seeds = min(self.num_seeds, QUICK_SEEDS)
-        values = {"horizon": horizon, "num_seeds": seeds, "record": record, "max_seeds": min(self.max_seeds, 4 * seeds)}
+        policies, chosen = zip(self.policies, self.policy_entries(), strict=True), set(self.quick_policies)
+        entries = {
+            "policies": [
+                (table, entry) for table, entry in policies if not chosen or {entry.name, entry.label} & chosen
+            ],
+            "environments": zip(self._environment_tables(), self.environment_entries(), strict=True),
+        }
+        thin = {part: [self._thinned(table, entry) for table, entry in tables] for part, tables in entries.items()}
         sections = {
             "sensitivity": self.sensitivity and self.sensitivity.quick(),
             "tune": self.tune and self.tune.quick(),
             "worst": self.worst and self.worst.quick(horizon),
         }
         asked = {name: section.model_dump(exclude_defaults=True) for name, section in sections.items() if section}
-        return self.changed(**values, **asked)
+        options = {"horizon": horizon, "num_seeds": seeds, "max_seeds": min(self.max_seeds, 4 * seeds)}
+        return self.changed(record=record, **options, **thin, **asked)
+
+    def _thinned(self, table: dict[str, Any], entry: Entry) -> dict[str, Any]:
+        thin = quick.thinned(table, list(entry.axes), min(1.0, QUICK_ROUNDS / self.horizon))
+        if "stop_at" in thin and "stop_at" in entry.options:
+            thin["stop_at"] = min(thin["stop_at"], QUICK_ROUNDS)
+        return thin
+
+    def rounds(self) -> list[int]:
+        """The rounds to record at, with those where single policies stop."""
+        rounds = recorded_rounds(self.horizon, self.record).tolist()
+        return sorted({*rounds, *self.stops()})
+
+    def stops(self) -> list[int]:
+        """Rounds before the last at which policies stop."""
+        last = int(recorded_rounds(self.horizon, self.record)[-1])
+        stops = (entry.options.get("stop_at", last) for entry in self.policy_entries())
+        return [stop for stop in stops if stop < last]
+
+    def figure_list(self) -> list[Figure]:
+        """The checked entries of ``figures``."""
+        return read_figures(self.figures)
 
     @property
     def directory(self) -> pathlib.Path:
@@ -141,8 +184,10 @@ class Study(pydantic.BaseModel):
 
     def policy_entries(self) -> list[Entry]:
         """The checked entries of ``policies``."""
-        defaults = {"horizon": self.horizon}
-        return [entries.read_entry(table, "policies", self._directory, defaults) for table in self.policies]
+        return [
+            entries.read_entry(table, "policies", self._directory, {"horizon": table.get("stop_at", self.horizon)})
+            for table in self.policies
+        ]
 
     def environment_entries(self) -> list[Entry]:
         """The checked entries of ``environments``."""
@@ -180,10 +225,21 @@ class Study(pydantic.BaseModel):
         """A grid per entry of ``environments``; worlds that depend on the number of rounds are told it."""
         return [grid for _, grid in self._environments()]
 
+    def _environment_tables(self) -> list[dict[str, Any]]:
+        """The entries of ``environments``, one for each file where they name tables by a pattern."""
+        if self._tables is None:
+            rounds = int(recorded_rounds(self.horizon, self.record)[-1])
+            place = self._data or self._directory
+            self._tables = [one for table in self.environments for one in each_table(table, place, rounds)]
+        return self._tables
+
     def _environments(self) -> list[tuple[Entry, Grid]]:
         if self._worlds is None:
             rounds = int(recorded_rounds(self.horizon, self.record)[-1])
-            read = [entries.read_entry(table, "environments", self._directory, {}) for table in self.environments]
+            read = [
+                entries.read_entry(table, "environments", self._directory, {}, self._data)
+                for table in self._environment_tables()
+            ]
             self._worlds = [(entry, for_run(entry.grid(), rounds)) for entry in read]
         return self._worlds
 
@@ -207,6 +263,12 @@ class Study(pydantic.BaseModel):
         """Builds everything once, so that a bad value is found before anything runs."""
         if context and "directory" in context:
             self._directory = pathlib.Path(context["directory"])
+            self._data = None if context.get("data") is None else pathlib.Path(context["data"])
+        self.figure_list()
+        known = [name for entry in self.policy_entries() for name in (entry.name, entry.label)]
+        for name in self.quick_policies:
+            if name not in known:
+                raise ValueError(f"quick_policies names {name!r}; {suggest(name, list(dict.fromkeys(known)))}")
         for section in entries.REGISTRIES:
             if not getattr(self, section):
                 raise ValueError(f"[[{section}]] is empty; name at least one")
@@ -224,10 +286,17 @@ def read(path: str | pathlib.Path) -> Study:
     return Study.load(path)
 
 
-def parse(content: dict[str, Any], where: str = "study", directory: str | pathlib.Path = ".") -> Study:
-    """A table as a checked ``Study``; paths in it are relative to ``directory``."""
+def parse(
+    content: dict[str, Any],
+    where: str = "study",
+    directory: str | pathlib.Path = ".",
+    data: str | pathlib.Path | None = None,
+) -> Study:
+    """A table as a checked ``Study``; paths are relative to ``directory``, those of tables to ``data`` if given."""
+    if content.get("needs_data") and data is None:
+        raise DataNeededError(f"{where} plays on tables of your own, in --data DIR: {content['needs_data']}")
     try:
-        return Study.model_validate(content, context={"directory": pathlib.Path(directory)})
+        return Study.model_validate(content, context={"directory": pathlib.Path(directory), "data": data})
     except pydantic.ValidationError as error:
         problems = [
             ": ".join(filter(None, (".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, "))))

@@ -1,9 +1,10 @@
 """The look of a figure: colours that colour-blind readers tell apart, panels, legend, note on how it was made."""
 
 import contextlib
+import itertools
 import pathlib
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -14,6 +15,28 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 ON_DARK = {"#000000": "#F2F2F2"}  # what stands in for a colour that is lost on a dark page
 LINES = ("-", "--", "-.", ":")  # one for each round through the colours
 HEAT = "cividis"  # even in grey, the same to every kind of colour vision
+
+# (colour, line) of the policies in the box: one policy looks the same on every figure.
+POLICY_LOOKS = {
+    "uniinf": (0, 0),
+    "htinf": (1, 0),
+    "opt_htinf": (4, 0),
+    "ada_tinf": (3, 0),
+    "robust_ucb": (2, 0),
+    "robust_moss": (2, 1),
+    "ape2": (5, 0),
+    "adar_ucb": (6, 0),
+    "sao_ht": (1, 1),
+    "omd_lb_ht": (1, 2),
+    "tsallis_inf": (3, 1),
+    "exp3": (3, 2),
+    "mr_ucb": (5, 1),
+    "mr_ape": (5, 2),
+    "ucb1": (6, 1),
+    "moss": (6, 2),
+    "thompson": (4, 1),
+    "uniform": (6, 3),
+}
 
 LINE = 0.18  # inches of a legend's line
 
@@ -34,7 +57,14 @@ STYLE: dict[Any, Any] = {
 
 @contextlib.contextmanager
 def panels(
-    titles: Sequence[str], title: str, *, columns: int = 0, lines: int = 0, common_lines: int = 0
+    titles: Sequence[str],
+    title: str,
+    *,
+    columns: int = 0,
+    lines: int = 0,
+    common_lines: int = 0,
+    width: float = 4.2,
+    height: float = 3.1,
 ) -> Iterator[tuple[Any, list]]:
     """A figure with a panel for each of ``titles``, closed at the end.
 
@@ -44,6 +74,8 @@ def panels(
       columns: Panels in a row; default three, or two by two.
       lines: Room for a legend of so many lines under each panel.
       common_lines: Likewise under the figure.
+      width: Of a panel, in inches.
+      height: Likewise.
     """
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
@@ -51,12 +83,12 @@ def panels(
     columns = columns or (2 if len(titles) == 4 else min(len(titles), 3))
     rows = -(-len(titles) // columns)
     with plt.rc_context(STYLE):
-        size = (4.2 * columns, (3.1 + LINE * lines) * rows + LINE * common_lines + 0.3)
+        size = (width * columns, (height + LINE * lines) * rows + LINE * common_lines + 0.3)
         figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
         for unused in axes.flat[len(titles) :]:
             unused.set_visible(False)
         for panel, text in zip(axes.flat, titles, strict=False):
-            panel.set_title("\n".join(textwrap.wrap(text, 48)))
+            panel.set_title("\n".join(textwrap.wrap(text, round(48 * width / 4.2))))
         figure.suptitle(title)
         try:
             yield figure, list(axes.flat[: len(titles)])
@@ -69,12 +101,97 @@ def look(n: int) -> dict[str, Any]:
     return {"color": COLOURS[n % len(COLOURS)], "linestyle": LINES[n // len(COLOURS) % len(LINES)]}
 
 
-def legend(figure: Any, panel: Any, note: str) -> None:
-    """One legend for all panels, under them, with a note on how the figure was made."""
-    handles, names = panel.get_legend_handles_labels()
+def looks(labels: Iterable[Any]) -> list[dict[str, Any]]:
+    """Colour and line of every labelled curve: a policy in the box has its own, points of a sweep share its colour.
+
+    Example:
+      >>> [look["color"] for look in looks(["uniinf[initial_scale=1]", "uniinf[initial_scale=4]", "htinf"])]
+      ['#0072B2', '#0072B2', '#D55E00']
+    """
+    heads = [str(label).split("[")[0].split("#")[0] for label in labels]
+    if len(set(heads)) == 1 and len(heads) > 1:  # nothing but one policy's points: told apart by colour
+        return [look(n) for n in range(len(heads))]
+    size = len(COLOURS)
+    taken = {colour + size * line for colour, line in (POLICY_LOOKS[head] for head in heads if head in POLICY_LOOKS)}
+    free = (n for n in itertools.count() if n % (size * len(LINES)) not in taken)
+    of_head: dict[str, int] = {}
+    for head in heads:
+        if head not in of_head:
+            known = POLICY_LOOKS.get(head)
+            of_head[head] = next(free) if known is None else known[0] + size * known[1]
+    return [look(of_head[head] + size * heads[:n].count(head)) for n, head in enumerate(heads)]
+
+
+def end_labels(panel: Any, ends: Sequence[tuple[float, float, str, str]], size: float = 7.5) -> None:
+    """Names curves at their ends, to the right of the panel, without overlap.
+
+    Args:
+      panel: With its scales and limits set.
+      ends: x and y of every curve's end, its name and colour.
+      size: Of the letters, in points.
+    """
+    into_panel = panel.transAxes.inverted()
+    heights = np.asarray([into_panel.transform(panel.transData.transform((x, y)))[1] for x, y, _, _ in ends])
+    step = 1.25 * size / (72 * panel.get_window_extent().height / panel.figure.dpi)
+    places = spread(np.clip(heights, 0, 1), step)
+    places += max(0.0, -places.min()) - max(0.0, places.max() - 1)  # beside the panel, not above its title
+    for (x, y, text, colour), place in zip(ends, places, strict=True):
+        panel.annotate(
+            text,
+            (x, y),
+            (1.04, place),
+            textcoords="axes fraction",
+            color=colour,
+            fontsize=size,
+            va="center",
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.6,
+                "shrinkA": 1,
+                "shrinkB": 0,
+                "relpos": (0, 0.5),
+            },
+        )
+
+
+def spread(places: np.ndarray, step: float) -> np.ndarray:
+    """The places moved apart to at least ``step``, in their order, around where they were.
+
+    Example:
+      >>> spread(np.array([0.5, 0.5, 0.0]), 0.2).round(2).tolist()
+      [0.4, 0.6, 0.0]
+    """
+    order = np.argsort(places, kind="stable")
+    groups: list[list[float]] = []  # [mean place, count] of runs that touch
+    for place in places[order]:
+        groups.append([float(place), 1])
+        while len(groups) > 1 and groups[-1][0] - groups[-2][0] < step * (groups[-1][1] + groups[-2][1]) / 2:
+            (upper, many), (lower, more) = groups.pop(), groups.pop()
+            groups.append([(upper * many + lower * more) / (many + more), many + more])
+    moved = np.concatenate([middle + step * (np.arange(n) - (n - 1) / 2) for middle, n in groups])
+    out = np.empty_like(moved)
+    out[order] = moved
+    return out
+
+
+def legend(figure: Any, panel: Any, note: str, handles: Mapping[str, Any] | None = None) -> None:
+    """One legend for all panels, under them, with a note on how the figure was made.
+
+    Args:
+      figure: The figure.
+      panel: Whose curves it names, unless ``handles`` are given.
+      note: Its title.
+      handles: What it shows, by name.
+    """
+    if handles is None:
+        drawn, names = panel.get_legend_handles_labels()
+    else:
+        drawn, names = list(handles.values()), list(handles)
     columns = max(1, round(figure.get_figwidth() / 3))
     options = {"title": note, "title_fontsize": 7, "ncols": min(len(names), columns), "fontsize": 8}
-    figure.legend(handles, names, loc="outside lower center", **options)
+    figure.legend(drawn, names, loc="outside lower center", **options)
 
 
 def save(figure: Any, path: str | pathlib.Path, also: Sequence[str] = ()) -> pathlib.Path:

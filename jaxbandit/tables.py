@@ -45,21 +45,23 @@ def final_summary(ds: xr.Dataset) -> xr.Dataset:
 
 
 def regret_table(stats: xr.Dataset) -> Table:
-    """Final regret of every policy in every world, with its standard error."""
-    stats = stats.isel(round=-1)
+    """Final regret of every policy in every world, with its standard error; of who stops earlier, where it does."""
+    last = int(stats["round"][-1])
     table = Table(
-        title=f"pseudo-regret after {int(stats['round']):,} rounds: mean ± standard error (median)",
+        title=f"pseudo-regret after {last:,} rounds: mean ± standard error (median)",
         title_justify="left",
     )
     table.add_column("policy")
     for world in stats.environment.values:
-        table.add_column(Text(_heading(stats.sel(environment=world))), justify="right")  # brackets are no markup
+        heading = _heading(stats.isel(round=-1).sel(environment=world))
+        table.add_column(Text(heading), justify="right")  # brackets are no markup
     for policy in stats.policy.values:
         cells = []
         for world in stats.environment.values:
-            at = stats.sel(policy=policy, environment=world)
+            at = _final(stats.sel(policy=policy, environment=world))
             median = float(at.regret_quantile.sel(quantile=0.5))
-            cells.append(f"{float(at.regret_mean):,.1f} ± {float(at.regret_stderr):,.1f} ({median:,.1f})")
+            stopped = f", at {int(at['round']):,}" if int(at["round"]) < last and not np.isnan(median) else ""
+            cells.append(f"{float(at.regret_mean):,.1f} ± {float(at.regret_stderr):,.1f} ({median:,.1f}){stopped}")
         table.add_row(Text(str(policy)), *cells)
     return table
 
@@ -75,14 +77,14 @@ def failures(stats: xr.Dataset) -> Iterator[str]:
 
 
 def results_json(stats: xr.Dataset) -> list[dict[str, Any]]:
-    """Final regret of every policy in every world, for programs."""
-    stats = stats.isel(round=-1)
+    """Final regret of every policy in every world, for programs; ``round`` is where it was played to."""
     numbers = ("regret_mean", "regret_stderr", "regret_low", "regret_high")
     rows = []
     for policy in stats.policy.values:
         for world in stats.environment.values:
-            at = stats.sel(policy=policy, environment=world)
+            at = _final(stats.sel(policy=policy, environment=world))
             row: dict[str, Any] = {"policy": str(policy), "environment": str(world), "seeds": int(at.seeds)}
+            row["round"] = int(at["round"])
             row |= {name: _finite(at[name]) for name in numbers}
             row["regret_median"] = _finite(at.regret_quantile.sel(quantile=0.5))
             row["failed"] = int(at.failed)
@@ -152,6 +154,12 @@ def _heading(at: xr.Dataset) -> str:
     if order is None or bound is None or order.dims or math.isnan(float(order)):
         return name
     return f"{name}\nα = {float(order):.4g}, σ = {float(bound):.4g}"
+
+
+def _final(at: xr.Dataset) -> xr.Dataset:
+    """A cell at the last round it was played to."""
+    there = np.flatnonzero(at.regret_mean.notnull().values)
+    return at.isel(round=int(there[-1]) if there.size else -1)
 
 
 def _finite(value: xr.DataArray) -> float | None:

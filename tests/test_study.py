@@ -247,15 +247,17 @@ def test_examples_of_the_documentation_load(tmp_path):
     text = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     assert len(blocks) >= 5
+    np.savez(tmp_path / "latency.npz", losses=np.arange(1.0, 21.0).reshape(10, 2))
     for n, block in enumerate(blocks):
         content = tomllib.loads(block)
         for key, value in BASE.items():  # a block may show a part: the rest is filled in
             content.setdefault(key, value)
-        study.parse(content, f"block {n}")
+        study.parse(content, f"block {n}", data=tmp_path)
     described = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
     assert set(Study.model_fields) <= described
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.toml")), ids=lambda path: path.stem)
-def test_experiments_load(path):
-    assert cells.games(Study.load(path))
+def test_experiments_load(path, tmp_path):
+    np.save(tmp_path / "latency.npy", np.ones((5_000, 2)))  # for the one that plays on its user's tables
+    assert cells.games(Study.load(path, tmp_path))

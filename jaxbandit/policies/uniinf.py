@@ -119,7 +119,7 @@ class UniINF:
         return self.threshold * state.scale / self._x_rest(x, arm)
 
     def measure(self, state, t, x, arm, loss, after) -> dict[str, Array]:
-        """Div, Shift and |SkipErr| of the paper's regret decomposition, round by round."""
+        """Div, Shift, |SkipErr| and calibration of the paper's regret decomposition, round by round."""
         S, S_next = state.scale, after.scale
         num_arms = x.shape[0]
         skips = jnp.abs(loss) >= self.keeps_below(state, t, x, arm)
@@ -139,6 +139,8 @@ class UniINF:
             "div": div,
             "shift": shift + jnp.where(t == 1, first, 0),
             "skip_error": jnp.where(skips, jnp.abs(loss), 0),
+            # The price of y~ instead of the best arm itself, as the paper bounds it.
+            "calibration": jnp.where(skips, 0, jnp.abs(loss)) * (num_arms - 1) / self.horizon,
         }
 
     def _x_rest(self, x: Array, arm: Array) -> Array:

@@ -1,0 +1,83 @@
+"""The way back: a policy, world or grid as the entry of a study file that makes it."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbandit.environments import ENVIRONMENTS
+from jaxbandit.grid import Grid, is_axis
+from jaxbandit.policies import POLICIES
+from jaxbandit.types import public_fields
+
+CALLED = "called"  # the key of a field ``name``: in an entry, ``name`` is the class's
+REGISTRIES: dict[str, dict[str, type]] = {"policies": POLICIES, "environments": ENVIRONMENTS}
+
+Values = dict[str, Any]
+
+
+def as_table(obj: Any, section: str) -> Values:
+    """A policy, world or grid as the table that makes it; what a field has two axes for stays an array."""
+    if isinstance(obj, Mapping):
+        known = REGISTRIES[section].get(obj.get("name", ""))
+        specs = public_fields(known) if known else {}
+        return {str(key): _field_value(value, specs.get(key), section) for key, value in obj.items()}
+    cls = obj.cls if isinstance(obj, Grid) else type(obj)
+    if "<locals>" in cls.__qualname__ or cls.__module__ == "__main__":
+        raise ValueError(f"{cls.__qualname__} cannot be named in a study; put it in a module that can be imported")
+    name = next((key for key, known in REGISTRIES[section].items() if known is cls), None)
+    table: Values = {"name": name or f"{cls.__module__}:{cls.__qualname__}"}
+    point = obj.points[0] if isinstance(obj, Grid) else obj
+    for key, spec in public_fields(cls).items():
+        value = obj.axes[key] if isinstance(obj, Grid) and key in obj.axes else getattr(point, spec.name)
+        if value is not None and not _is_default(value, spec):
+            swept = isinstance(obj, Grid) and key in obj.axes
+            if spec.metadata.get("table"):
+                value = [np.asarray(entry) for entry in value] if swept else np.asarray(value)
+            given = _field_value(value, spec, section)
+            if is_axis(spec, given) and not swept:
+                given = [given]  # one number per arm: as it stands it would be swept
+            table[CALLED if key == "name" else key] = given
+    if isinstance(obj, Grid):
+        table |= {key: table.pop(key) for key in obj.axes if key in table}  # axes in their own order
+        table |= {"zip": [list(group) for group in obj.zipped]} if obj.zipped else {}
+    return table
+
+
+def held_tables(table: Mapping[str, Any]) -> list[str]:
+    """Fields of an entry, and of those inside it, that hold arrays: they are not for TOML."""
+    places = []
+    for key, value in table.items():
+        for part in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(part, Mapping):
+                places += held_tables(part)
+            elif isinstance(part, np.ndarray):
+                places.append(f"{table['name']}.{key}")
+    return list(dict.fromkeys(places))
+
+
+def _field_value(value: Any, spec: dataclasses.Field | None, section: str) -> Any:
+    """A field's value as TOML has it, but for arrays of two axes where the field, as far as is known, takes them."""
+    if spec is None or spec.metadata.get("table"):
+        if isinstance(value, np.ndarray | jax.Array) and value.ndim > 1:
+            return np.asarray(value)
+        if isinstance(value, list | tuple):
+            return [_field_value(entry, spec, section) for entry in value]
+    return _plain(value, section)
+
+
+def _plain(value: Any, section: str) -> Any:
+    """A value as TOML has it."""
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        return value.tolist()
+    if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
+        return as_table(value, section)
+    if isinstance(value, list | tuple | range):
+        return [_plain(entry, section) for entry in value]
+    return value
+
+
+def _is_default(value: Any, spec: dataclasses.Field) -> bool:
+    return isinstance(value, bool | int | float | str) and value == spec.default

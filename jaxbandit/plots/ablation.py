@@ -1,0 +1,63 @@
+"""Variants of a policy side by side: what they record over rounds, and the regret that comes of it."""
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit import style
+from jaxbandit.plots.common import labelled, pretty, scale_regret, seeds_note, world_name
+from jaxbandit.results import summary
+
+# What is drawn of a measure, besides itself: (label, divided by the round, logarithmic).
+MEASURES = {"scale": ("scale S", False, True), "skipped": ("share of rounds skipped so far", True, False)}
+
+
+def ablation(
+    ds: xr.Dataset,
+    path: str | pathlib.Path,
+    title: str = "",
+    *,
+    worlds: Mapping[str, Any] | None = None,
+    measures: Sequence[str] = ("scale", "skipped"),
+    also: Sequence[str] = (),
+) -> pathlib.Path:
+    """A row of panels for each world: recorded measures over rounds, then regret with bands.
+
+    Args:
+      ds: Recorded with the measures.
+      path: Where to write; the ending chooses the format.
+      title: Heads the figure.
+      worlds: The worlds by label, for their names.
+      measures: What to draw besides regret.
+      also: Further endings to write it with.
+    """
+    missing = [name for name in measures if name not in ds]
+    if missing:
+        raise ValueError(f"no {', '.join(missing)} in the dataset; run with measures = {list(measures)}")
+    ds = labelled(ds)
+    stats = summary(ds)
+    means = {name: ds[name].mean("seed") if "seed" in ds[name].dims else ds[name] for name in measures}
+    names = [world_name(str(label), worlds) for label in ds.environment.values]
+    titles = [name for name in names for _ in range(len(measures) + 1)]
+    looks = style.looks(ds.policy.values)
+    rounds = ds["round"].values
+    with style.panels(titles, title, columns=len(measures) + 1) as (figure, panels):
+        grid = np.asarray(panels).reshape(len(names), -1)
+        for row, world in zip(grid, ds.environment.values, strict=True):
+            for panel, name in zip(row, measures, strict=False):
+                text, per_round, log = MEASURES.get(name, (name.replace("_", " "), False, False))
+                for policy, look in zip(ds.policy.values, looks, strict=True):
+                    curve = means[name].sel(policy=policy, environment=world).values
+                    panel.plot(rounds, curve / rounds if per_round else curve, **look)
+                panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel=text)
+            for policy, look in zip(ds.policy.values, looks, strict=True):
+                at = stats.sel(policy=policy, environment=world)
+                row[-1].plot(rounds, at.regret_mean.where(at.regret_mean != 0), label=pretty(policy), **look)
+                row[-1].fill_between(rounds, at.regret_low, at.regret_high, color=look["color"], alpha=0.2, linewidth=0)
+            row[-1].set(xscale="log", xlabel="round", ylabel="mean pseudo-regret")
+            scale_regret(row[-1], stats.regret_low.sel(environment=world).values)
+        style.legend(figure, grid[0, -1], f"means over seeds; bands: {stats.attrs['band']}, {seeds_note(ds)}")
+        return style.save(figure, path, also)

@@ -1,0 +1,150 @@
+"""Who wins where: the best policy over two properties of the world, and how sure."""
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit import style
+from jaxbandit.plots.common import axis_name, axis_values, labelled, pretty
+from jaxbandit.ranking import holm, ranking
+
+
+def winners(
+    ds: xr.Dataset, *, x: str, y: str, worlds: Mapping[str, Any] | None = None, level: float = 0.95
+) -> xr.Dataset:
+    """The winner of every world at the last round, laid out over two of its properties.
+
+    Every pair of policies is tested seed by seed in every world, and the p-values of all pairs in all worlds are
+    corrected together by Holm's method: with the stated confidence no win on the whole map is a chance one.
+    Policies that stop before the last round do not compete.
+
+    Args:
+      ds: With every seed kept.
+      x: A property of the worlds: a coordinate, a field, ``gap`` or ``unit``.
+      y: Another.
+      worlds: The worlds by label, for properties that are no coordinates.
+      level: Confidence over the whole map.
+
+    Returns:
+      By ``y`` and ``x``: ``winner`` (its place in ``policy``, -1 where no world is), ``margin`` (the share of the
+      runner-up's regret that it saves), ``sure`` (whether it beats every other significantly), ``mean`` by ``policy``.
+    """
+    ds = labelled(ds)
+    there = ds.regret.isel(round=-1).notnull().all(["seed", "environment"])
+    ds = ds.isel(policy=np.flatnonzero(there.values))
+    found = ranking(ds, level=level)
+    pairs = np.triu_indices(ds.sizes["policy"], 1)
+    p = found.p.transpose("environment", "policy", "rival").values
+    corrected = np.ones_like(p)
+    corrected[:, *pairs] = holm(p[:, *pairs].ravel()).reshape(len(p), -1)
+    corrected = np.minimum(corrected, corrected.swapaxes(1, 2))  # the other triangle is 1
+    places = [axis_values(ds, name, worlds or {}) for name in (y, x)]
+    axes = [np.unique(values[~_missing(values)]) for values in places]
+    shape = tuple(map(len, axes))
+    winner, sure = np.full(shape, -1), np.zeros(shape, bool)
+    margin, mean = np.full(shape, np.nan), np.full((*shape, ds.sizes["policy"]), np.nan)
+    means = found["mean"].transpose("environment", "policy").values
+    for e, (at_y, at_x) in enumerate(zip(*places, strict=True)):
+        row, column = np.flatnonzero(axes[0] == at_y), np.flatnonzero(axes[1] == at_x)
+        if not (row.size and column.size):
+            continue
+        cell = int(row[0]), int(column[0])
+        if winner[cell] >= 0:
+            raise ValueError(f"two worlds share {y} = {at_y} and {x} = {at_x}; choose: environments = [...]")
+        best, second = np.argsort(means[e], kind="stable")[:2]
+        winner[cell], mean[cell] = best, means[e]
+        margin[cell] = 1 - means[e][best] / means[e][second] if means[e][second] > 0 else np.nan
+        sure[cell] = bool((np.delete(corrected[e, best], best) < 1 - level).all())
+    return xr.Dataset(
+        {
+            "winner": (("y", "x"), winner),
+            "margin": (("y", "x"), margin),
+            "sure": (("y", "x"), sure),
+            "mean": (("y", "x", "policy"), mean),
+        },
+        coords={"y": axes[0], "x": axes[1], "policy": ds.policy.values},
+        attrs={
+            "test": f"paired over {ds.sizes['seed']} seeds (Hall's t), Holm over all pairs in all worlds, {level:.0%}"
+        },
+    )
+
+
+def atlas(
+    ds: xr.Dataset,
+    path: str | pathlib.Path,
+    title: str = "",
+    *,
+    x: str,
+    y: str,
+    worlds: Mapping[str, Any] | None = None,
+    level: float = 0.95,
+    also: Sequence[str] = (),
+) -> pathlib.Path:
+    """A map of winners: colour is who wins, strength and number by how much, hatching where it may be chance.
+
+    Args:
+      ds: With every seed kept.
+      path: Where to write; the ending chooses the format.
+      title: Heads the figure.
+      x: The property of the worlds to the right.
+      y: The one upwards.
+      worlds: The worlds by label, for properties that are no coordinates.
+      level: Confidence over the whole map.
+      also: Further endings to write it with.
+    """
+    from matplotlib.colors import to_rgb
+    from matplotlib.patches import Patch, Rectangle
+
+    found = winners(ds, x=x, y=y, worlds=worlds, level=level)
+    # An area has no line: colours of dashed curves are darkened instead.
+    colours = [
+        np.asarray(to_rgb(look["color"])) * (1.0 if look["linestyle"] == style.LINES[0] else 0.55)
+        for look in style.looks(found.policy.values)
+    ]
+    shown = [n for n in range(found.sizes["policy"]) if (found.winner == n).any()]
+    width = max(4.6, 0.95 * found.sizes["x"] + 1.6)
+    with style.panels([""], title, width=width, common_lines=len(shown)) as (figure, (panel,)):
+        for (row, column), n in np.ndenumerate(found.winner.values):
+            if n < 0:
+                continue
+            margin, sure = float(found.margin[row, column]), bool(found.sure[row, column])
+            share = 0.25 + 0.65 * min(max(margin, 0.0) if np.isfinite(margin) else 1.0, 1.0)
+            colour = 1 - share * (1 - colours[n])
+            panel.add_patch(
+                Rectangle(
+                    (column - 0.5, row - 0.5),
+                    1,
+                    1,
+                    facecolor=colour,
+                    edgecolor="white",
+                    linewidth=0,
+                    hatch=None if sure else "////",
+                )
+            )
+            dark = colour @ [0.2126, 0.7152, 0.0722] < 0.55
+            text = pretty(found.policy.values[n]) + (
+                f"\n{margin:+.0%}".replace("+", "−") if np.isfinite(margin) else ""
+            )
+            box = None if sure else {"facecolor": colour, "edgecolor": "none", "pad": 1.0}
+            panel.text(
+                column, row, text, ha="center", va="center", fontsize=7, color="white" if dark else "black", bbox=box
+            )
+        panel.set(xlim=(-0.5, found.sizes["x"] - 0.5), ylim=(-0.5, found.sizes["y"] - 0.5))
+        panel.set(xlabel=axis_name(x), ylabel=axis_name(y))
+        panel.set_xticks(range(found.sizes["x"]), [style.tick(value) for value in found["x"].values])
+        panel.set_yticks(range(found.sizes["y"]), [style.tick(value) for value in found["y"].values])
+        panel.grid(False)
+        handles = {pretty(found.policy.values[n]): Patch(color=tuple(colours[n])) for n in shown}
+        handles["hatched: the win may be chance"] = Patch(facecolor="#bbbbbb", edgecolor="white", hatch="////")
+        note = (
+            f"number: regret saved against the runner-up after {int(ds['round'][-1]):,} rounds\n{found.attrs['test']}"
+        )
+        style.legend(figure, None, note, handles=handles)
+        return style.save(figure, path, also)
+
+
+def _missing(values: np.ndarray) -> np.ndarray:
+    return np.isnan(values) if values.dtype.kind == "f" else values == ""

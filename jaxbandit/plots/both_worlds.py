@@ -1,0 +1,90 @@
+"""Best of both worlds at a glance: stochastic worlds left, adversarial ones right."""
+
+import math
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit import statistics, style
+from jaxbandit.engine import is_stationary
+from jaxbandit.plots.common import RESAMPLES, labelled, pretty, scale_regret, seeds_note, world_name
+from jaxbandit.results import summary
+
+
+def both_worlds(
+    ds: xr.Dataset,
+    path: str | pathlib.Path,
+    title: str = "",
+    *,
+    worlds: Mapping[str, Any],
+    method: str = "normal",
+    level: float = 0.95,
+    decades: float = 4,
+    also: Sequence[str] = (),
+) -> pathlib.Path:
+    """Mean regret over rounds with bands, each curve named at its end.
+
+    Args:
+      ds: What ``simulate`` returned or ``run`` left.
+      path: Where to write; the ending chooses the format.
+      title: Heads the figure.
+      worlds: The worlds by label: those whose means do not change stand left, the others right.
+      method: Of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
+      level: Their coverage.
+      decades: How many powers of ten of rounds to show, up to the last.
+      also: Further endings to write it with.
+    """
+    ds = labelled(ds)
+    stats = summary(ds, level=level)
+    if "regret" in ds and method != "normal":
+        found = statistics.band(ds.regret, level=level, method=method, num_resamples=RESAMPLES)
+        stats = stats.assign(regret_low=found.low, regret_high=found.high).assign_attrs(band=found.attrs["band"])
+    stats = stats.isel(round=np.flatnonzero(stats["round"].values >= stats["round"].values[-1] / 10**decades))
+    labels = [str(label) for label in ds.environment.values]
+    unknown = [label for label in labels if label not in worlds]
+    if unknown:
+        raise ValueError(f"no world is given for {unknown[0]!r}; pass worlds = {{label: world}} (see worlds_of)")
+    left = [label for label in labels if is_stationary(worlds[label])]
+    right = [label for label in labels if label not in left]
+    sides = {"stochastic": left, "adversarial": right}
+    sides = {name: listed for name, listed in sides.items() if listed}
+    rows = max(map(len, sides.values()))
+    places = [(name, listed[row] if row < len(listed) else "") for row in range(rows) for name, listed in sides.items()]
+    titles = [f"{name}: {world_name(label, worlds)}" if label else "" for name, label in places]
+    with style.panels(titles, title, columns=len(sides), width=5.0, height=3.8) as (figure, panels):
+        for panel, (_, label) in zip(panels, places, strict=True):
+            if label:
+                _draw(panel, stats.sel(environment=label))
+            else:
+                panel.set_visible(False)
+        figure.canvas.draw()  # settles the layout, so that labels know how high a panel is
+        for panel, (_, label) in zip(panels, places, strict=True):
+            if label:
+                style.end_labels(panel, _ends(stats.sel(environment=label)))
+        figure.supxlabel(f"bands: {stats.attrs['band']}, {seeds_note(ds)}", fontsize=7)
+        return style.save(figure, path, also)
+
+
+def _draw(panel: Any, stats: xr.Dataset) -> None:
+    for policy, look in zip(stats.policy.values, style.looks(stats.policy.values), strict=True):
+        at = stats.sel(policy=policy)
+        mean = at.regret_mean
+        panel.plot(at["round"], mean.where(mean != 0), **look)  # 0 has no place on a log axis
+        panel.fill_between(at["round"], at.regret_low, at.regret_high, color=look["color"], alpha=0.2, linewidth=0)
+    panel.set(xscale="log", xlabel="round", ylabel="mean pseudo-regret")
+    panel.set_xlim(right=float(stats["round"][-1]))
+    scale_regret(panel, stats.regret_low.values)
+
+
+def _ends(stats: xr.Dataset) -> list[tuple[float, float, str, str]]:
+    ends, last = [], int(stats["round"][-1])
+    for policy, look in zip(stats.policy.values, style.looks(stats.policy.values), strict=True):
+        mean = stats.regret_mean.sel(policy=policy).dropna("round")
+        if mean.size:
+            stop = int(mean["round"][-1])
+            text = pretty(policy) + ("" if stop == last else f" (to 10^{math.log10(stop):.2g})")
+            ends.append((float(stop), float(mean[-1]), text, look["color"]))
+    return ends if ends else [(float(last), np.nan, "", "black")]

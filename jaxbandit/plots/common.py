@@ -1,0 +1,171 @@
+"""What figures share: datasets in one form, the worlds behind them, names, axes of regret."""
+
+import itertools
+import pathlib
+import tomllib
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit import study, style
+from jaxbandit.grid import suggest
+from jaxbandit.policies import POLICIES
+from jaxbandit.results import summary
+
+RESAMPLES = 500  # of the intervals on a figure
+# How axes of swept values are called on figures.
+AXES = {
+    "tail_index": "tail index",
+    "moment_order": "declared moment order α",
+    "gap": "gap Δ between the best two arms",
+    "budget": "corrupted rounds",
+    "unit": "unit of the losses",
+    "moment_bound_factor": "σ told / σ of the world",
+    "moment_order_factor": "α told / α of the world",
+    "initial_scale": "initial scale S₁",
+}
+
+
+def labelled(ds: xr.Dataset) -> xr.Dataset:
+    """The dataset with dimensions ``policy`` and ``environment``; swept axes of one class become labelled points."""
+    if {"policy", "environment"} <= set(ds.dims):
+        return ds
+    variable = ds["regret" if "regret" in ds else "regret_mean"]
+    axes = [str(dim) for dim in variable.dims if dim not in ("seed", "round", "quantile", "environment")]
+    if axes:
+        points = itertools.product(*(ds[axis].values for axis in axes))
+        names = [", ".join(f"{axis}={style.tick(v)}" for axis, v in zip(axes, point, strict=True)) for point in points]
+        ds = ds.stack(policy=axes).drop_vars(["policy", *axes]).assign_coords(policy=names)
+    else:
+        ds = ds.expand_dims(policy=[str(ds.attrs.get("policy", "policy")).split("(")[0]])
+    world = str(ds.attrs.get("environment", "world")).split("(")[0]
+    return ds if "environment" in ds.dims else ds.expand_dims(environment=[world])
+
+
+def worlds_of(ds: xr.Dataset, data: str | pathlib.Path | None = None) -> dict[str, Any]:
+    """The worlds of a dataset by label, rebuilt from the study file it carries; none if it carries none.
+
+    Args:
+      ds: What ``run`` left.
+      data: Where the study's tables are, if it names any.
+    """
+    try:
+        text = ds.attrs.get("study")
+        grids = study.parse(tomllib.loads(text), data=data).environment_grids() if text else []
+    except ValueError as error:  # a file that it names is not found from here
+        warnings.warn(f"the worlds cannot be rebuilt, so no lower bounds are drawn: {error}", stacklevel=2)
+        return {}
+    points = [point for grid in grids for point in grid.points]
+    labels = [str(label) for label in np.atleast_1d(ds.environment.values)] if points else []
+    return dict(zip(labels, points, strict=True)) if len(labels) == len(points) else {}
+
+
+def head(label: Any) -> str:
+    """What a label starts with: ``uniinf`` of ``uniinf[initial_scale=4]``."""
+    return str(label).split("[")[0].split("#")[0]
+
+
+def pretty(label: Any) -> str:
+    """A label as figures print it: a policy in the box by the name its paper gives it."""
+    cls, text = POLICIES.get(head(label)), str(label)
+    return text if cls is None else getattr(cls, "label", head(label)) + text[len(head(label)) :]
+
+
+def world_name(label: str, worlds: Mapping[str, Any] | None) -> str:
+    """A world in a few words: its kind, arms and declared moment; its label if it is not known."""
+    world = (worlds or {}).get(label)
+    if world is None:
+        return label
+    order = getattr(world, "moment_order", None)
+    tail = "" if order is None else f", α = {float(order):.3g}"
+    law = getattr(world, "law", None)
+    inside = "" if law is None else f" of {getattr(type(law), 'label', type(law).__name__)}"
+    return f"{head(label)}{inside}, K = {world.num_arms}{tail}"
+
+
+def chosen(ds: xr.Dataset, policies: Sequence[str] = (), environments: Sequence[str] = ()) -> xr.Dataset:
+    """The points whose label, or what heads it, is named; all of a side for which none is."""
+    for side, names in (("policy", policies), ("environment", environments)):
+        labels = [str(label) for label in ds[side].values]
+        for name in names:
+            if name not in labels and name not in map(head, labels):
+                raise ValueError(f"no {side} {name!r} to draw; {suggest(name, list(dict.fromkeys(map(head, labels))))}")
+        if names:
+            keep = [label in names or head(label) in names for label in labels]
+            ds = ds.isel({side: np.flatnonzero(keep)})
+    return ds
+
+
+def last_played(stats: xr.Dataset) -> xr.Dataset:
+    """Every cell of a summary at the last round it was played to, which stands in ``played``."""
+    there = stats.regret_mean.notnull()
+    last = (there * np.arange(1, stats.sizes["round"] + 1)).max("round") - 1
+    at = stats[["regret_mean", "regret_low", "regret_high"]].isel(round=last.clip(min=0))
+    return at.assign(played=stats["round"].isel(round=last.clip(min=0)).where(last >= 0)).drop_vars("round")
+
+
+def final(ds: xr.Dataset, level: float = 0.95) -> xr.Dataset:
+    """Mean final regret with its band: ``regret_mean``, ``regret_low``, ``regret_high``, ``played``."""
+    stats = summary(ds, level=level)
+    return last_played(stats).assign_attrs(stats.attrs)
+
+
+def side_of(ds: xr.Dataset, name: str) -> str:
+    """Whether a swept value is the policies' or the worlds'; what no coordinate has is asked of the worlds."""
+    return "policy" if name in ds.coords and ds[name].dims == ("policy",) else "environment"
+
+
+def axis_values(ds: xr.Dataset, name: str, worlds: Mapping[str, Any]) -> np.ndarray:
+    """A value of every point: a coordinate, or else a field of the world or of its law, ``gap`` or ``unit``.
+
+    NaN where a point has none; text where values are no numbers.
+    """
+    if name in ds.coords and ds[name].dims == ("policy",):
+        return ds[name].values
+    held = ds[name].values if name in ds.coords and ds[name].dims == ("environment",) else None
+    asked = [_of_world(worlds.get(str(label)), name) for label in ds.environment.values]
+    if held is None:
+        values = np.asarray(asked, np.float64)
+    elif held.dtype.kind == "f":
+        values = np.where(np.isnan(held), asked, held)
+    else:
+        return held
+    if np.isnan(values).all():
+        known = [str(key) for key in ds.coords if ds[key].dims in (("policy",), ("environment",))]
+        raise ValueError(f"nothing has {name!r} to draw along; {suggest(name, [*known, 'gap', 'unit'])}")
+    return values
+
+
+def _of_world(world: Any, name: str) -> float:
+    if world is None:
+        return np.nan
+    inner = getattr(world, "law", None) or world
+    if name in ("gap", "unit"):
+        means = np.sort(np.asarray(inner.means(1), np.float64))
+        return float(f"{means[1] - means[0] if name == 'gap' else means[-1]:.6g}")  # means may be float32
+    value = getattr(world, name, getattr(inner, name, None))
+    return float(value) if value is not None and np.ndim(value) == 0 else np.nan
+
+
+def axis_name(name: str) -> str:
+    """What a figure writes along an axis."""
+    return AXES.get(name, name.replace("_", " "))
+
+
+def scale_regret(panel: Any, low: np.ndarray) -> None:
+    """Logarithmic, or linear around 0 where a policy beats every fixed arm."""
+    if np.nanmin(low) > -1:
+        panel.set_yscale("log")
+        panel.set_ylim(bottom=max(np.nanmin(low[low > 0], initial=1.0) / 2, 1e-2))
+        return
+    panel.set_yscale("symlog", linthresh=10, linscale=0.5)
+    panel.axhline(0, color="black", linewidth=0.6)
+    panel.annotate("below 0: better than every fixed arm", (0.02, 0.02), xycoords="axes fraction", fontsize=7)
+
+
+def seeds_note(ds: xr.Dataset) -> str:
+    """How many seeds stand behind a figure."""
+    return f"{ds.attrs.get('num_seeds', ds.sizes.get('seed', '?'))} seeds"

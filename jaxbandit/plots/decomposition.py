@@ -1,0 +1,111 @@
+"""The terms that bound uniINF's regret: their sum beside the regret, and the balance of the two large ones."""
+
+import itertools
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import xarray as xr
+
+from jaxbandit import style
+from jaxbandit.plots.common import labelled, world_name
+from jaxbandit.results import summary
+
+PARTS = {"div": "Div", "shift": "Shift", "skip_error": "|SkipErr|"}
+OPTIONAL = {"calibration": "calibration"}  # drawn where it was recorded
+COLOURS = {name: style.COLOURS[n] for name, n in (("div", 4), ("shift", 5), ("skip_error", 3), ("calibration", 2))}
+
+
+def decomposition(
+    ds: xr.Dataset,
+    path: str | pathlib.Path,
+    title: str = "",
+    *,
+    worlds: Mapping[str, Any] | None = None,
+    also: Sequence[str] = (),
+) -> pathlib.Path:
+    """The terms that bound uniINF's regret, stacked over rounds, beside the regret itself.
+
+    Args:
+      ds: Recorded with ``measures=("div", "shift", "skip_error")``, and perhaps ``"calibration"``.
+      path: Where to write.
+      title: Heads the figure.
+      worlds: The worlds by label, for their names.
+      also: Further endings to write it with.
+    """
+    terms = _terms(ds)
+    ds = labelled(ds)
+    regret = summary(ds).regret_mean
+    with style.panels(_titles(ds, worlds), title) as (figure, panels):
+        for panel, where in zip(panels, _cells(ds), strict=True):
+            stack = [means.sel(where).values for means in terms.values()]
+            panel.stackplot(ds["round"].values, *stack, labels=terms, colors=list(COLOURS.values()), alpha=0.85)
+            panel.plot(ds["round"], regret.sel(where), color="black", label="pseudo-regret")
+            panel.set(xscale="log", xlabel="round", ylabel="mean over seeds")
+        note = "|SkipErr| is that of all arms, the best one included"
+        note += "" if OPTIONAL["calibration"] in terms else "; the bound adds 2σ(K − 1)"
+        style.legend(figure, panels[0], note)
+        return style.save(figure, path, also)
+
+
+def balance(
+    ds: xr.Dataset,
+    path: str | pathlib.Path,
+    title: str = "",
+    *,
+    worlds: Mapping[str, Any] | None = None,
+    also: Sequence[str] = (),
+) -> pathlib.Path:
+    """Every term over rounds on doubly logarithmic axes: do Div and Shift grow together, as the scale is designed for?
+
+    The first term of Shift, S_1 (K - 1) log T or so, is there before any loss is seen; the dashed curve and the ratio
+    on the panel leave it out.
+
+    Args:
+      ds: Recorded with ``measures=("div", "shift", "skip_error")``, and perhaps ``"calibration"``.
+      path: Where to write.
+      title: Heads the figure.
+      worlds: The worlds by label, for their names.
+      also: Further endings to write it with.
+    """
+    terms = _terms(ds)
+    ds = labelled(ds)
+    regret, rounds = summary(ds).regret_mean, ds["round"].values
+    grown = terms["Shift"] - terms["Shift"].isel(round=0)
+    with style.panels(_titles(ds, worlds), title) as (figure, panels):
+        for panel, where in zip(panels, _cells(ds), strict=True):
+            for (name, means), colour in zip(terms.items(), COLOURS.values(), strict=False):
+                curve = means.sel(where)
+                panel.plot(rounds, curve.where(curve > 0), color=colour, label=name)
+            since = grown.sel(where)
+            text = "Shift without its first term"
+            panel.plot(rounds, since.where(since > 0), color=COLOURS["shift"], linestyle="--", label=text)
+            curve = regret.sel(where)
+            panel.plot(rounds, curve.where(curve > 0), color="black", label="pseudo-regret")
+            panel.set(xscale="log", yscale="log", xlabel="round", ylabel="mean over seeds")
+            panel.set_ylim(bottom=max(panel.get_ylim()[0], 1e-2))
+            ratio = float(terms["Div"].sel(where)[-1]) / float(since[-1])
+            panel.text(
+                0.03, 0.96, f"Div / Shift (dashed) = {ratio:.2g}", transform=panel.transAxes, va="top", fontsize=8
+            )
+        style.legend(figure, panels[0], "the scale is designed to keep Div and Shift in balance")
+        return style.save(figure, path, also)
+
+
+def _terms(ds: xr.Dataset) -> dict[str, xr.DataArray]:
+    """The mean of every term that was recorded, by the name figures give it."""
+    missing = [part for part in PARTS if part not in ds]
+    if missing:
+        raise ValueError(f"no {', '.join(missing)} in the dataset; run with measures = {list(PARTS)}")
+    parts = PARTS | {name: text for name, text in OPTIONAL.items() if name in ds}
+    ds = labelled(ds)
+    return {text: ds[name].mean("seed") if "seed" in ds[name].dims else ds[name] for name, text in parts.items()}
+
+
+def _cells(ds: xr.Dataset) -> list[dict[str, Any]]:
+    pairs = itertools.product(ds.policy.values, ds.environment.values)
+    return [{"policy": policy, "environment": world} for policy, world in pairs]
+
+
+def _titles(ds: xr.Dataset, worlds: Mapping[str, Any] | None) -> list[str]:
+    return [f"{cell['policy']} in {world_name(str(cell['environment']), worlds)}" for cell in _cells(ds)]

@@ -1,0 +1,76 @@
+"""Final regret over two swept values."""
+
+import itertools
+import pathlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.colors import LogNorm, Normalize
+
+from jaxbandit import style
+from jaxbandit.results import product, summary
+
+
+def heat_map(
+    ds: xr.Dataset, path: str | pathlib.Path, title: str = "", *, x: str = "", y: str = "", also: Sequence[str] = ()
+) -> pathlib.Path:
+    """Mean final regret over two swept axes; a third one gives panels.
+
+    Args:
+      ds: With a dimension per swept field (``product`` makes one of a labelled dataset).
+      path: Where to write.
+      title: Heads the figure.
+      x: The axis to the right; default the longest.
+      y: The axis upwards; default the next.
+      also: Further endings to write it with.
+    """
+    value = summary(ds).regret_mean.isel(round=-1)
+    axes = sorted((str(dim) for dim in value.dims if value.sizes[dim] > 1), key=lambda dim: -value.sizes[dim])
+    for name in filter(None, (x, y)):
+        if name not in axes:
+            raise ValueError(f"no swept axis {name!r} to draw; there are {', '.join(axes) or 'none'}")
+    free = [name for name in axes if name not in (x, y)]
+    x, y = x or free.pop(0), y or (free.pop(0) if free else "")
+    if not y or len(free) > 1:
+        raise ValueError(f"a heat map takes two swept axes and a third for panels, got {axes}; select the others first")
+    value = value.squeeze([dim for dim in value.dims if value.sizes[dim] == 1], drop=True)
+    slices = [value.sel({free[0]: point}) for point in value[free[0]].values] if free else [value]
+    smallest, largest = float(value.min()), float(value.max())
+    norm = LogNorm if smallest > 0 and largest > 10 * smallest else Normalize
+    titles = [f"{free[0]} = {part[free[0]].item()}" if free else "" for part in slices]
+    with style.panels(titles, title) as (figure, panels):
+        for panel, part in zip(panels, slices, strict=True):
+            table = part.transpose(y, x).values
+            image = panel.imshow(table, origin="lower", aspect="auto", cmap=style.HEAT, norm=norm(smallest, largest))
+            panel.set(xlabel=x, ylabel=y)
+            panel.set_xticks(range(part.sizes[x]), [style.tick(point) for point in part[x].values])
+            panel.set_yticks(range(part.sizes[y]), [style.tick(point) for point in part[y].values])
+            panel.grid(False)
+            _write_cells(panel, table, image)
+        figure.colorbar(image, ax=panels, label=f"mean pseudo-regret after {int(ds['round'][-1]):,} rounds")
+        return style.save(figure, path, also)
+
+
+def sweeps(ds: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
+    """The class pairs of a dataset with two or three swept axes, and a name for each."""
+    if not {"policy", "environment"} <= set(ds.dims):
+        pairs = [("", ds)]
+    else:
+        labels = (ds.policy.values, ds.environment.values)
+        classes = [list(dict.fromkeys(str(label).split("[")[0] for label in side)) for side in labels]
+        pairs = [(f"-{p}-{e}", product(ds, p, e)) for p, e in itertools.product(*classes)]
+    for name, grid in pairs:
+        swept = [d for d in grid.dims if d not in ("seed", "round", "arm", "quantile", "policy", "environment")]
+        whole = not grid["regret" if "regret" in grid else "regret_mean"].isnull().any()  # no cell was left out
+        if whole and 2 <= sum(grid.sizes[dim] > 1 for dim in swept) <= 3:
+            yield name, grid
+
+
+def _write_cells(panel, table: np.ndarray, image) -> None:
+    if table.size > 120:
+        return
+    for (row, column), number in np.ndenumerate(table):
+        dark = image.norm(number) < 0.5
+        text = f"{number:.3g}" if abs(number) < 1e3 else f"{number:,.0f}" if abs(number) < 1e6 else f"{number:.1e}"
+        panel.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")

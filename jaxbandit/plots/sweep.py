@@ -1,0 +1,142 @@
+"""Final regret as a function of one swept value, a curve for each policy."""
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit import style
+from jaxbandit.plots.common import (
+    axis_name,
+    axis_values,
+    final,
+    head,
+    labelled,
+    pretty,
+    scale_regret,
+    seeds_note,
+    side_of,
+    world_name,
+)
+
+
+def sweep(
+    ds: xr.Dataset,
+    path: str | pathlib.Path,
+    title: str = "",
+    *,
+    x: str | Sequence[str],
+    worlds: Mapping[str, Any] | None = None,
+    relative: bool = False,
+    level: float = 0.95,
+    also: Sequence[str] = (),
+) -> pathlib.Path:
+    """Final regret with bands over a value that policies or worlds are swept over.
+
+    A policy that does not sweep the value is a horizontal line with its band: it is not told, so it does not care.
+
+    Args:
+      ds: What ``simulate`` returned or ``run`` left.
+      path: Where to write; the ending chooses the format.
+      title: Heads the figure.
+      x: Swept values, a column of panels each: coordinates of the policies (``moment_bound_factor``) or of the
+        worlds (``tail_index``), fields of a world or its law, ``gap`` or ``unit``.
+      worlds: The worlds by label, for values that are no coordinates.
+      relative: Whether regret is divided by the value, as for the unit of the losses.
+      level: Coverage of the bands.
+      also: Further endings to write it with.
+    """
+    ds = labelled(ds)
+    stats = final(ds, level)
+    names = [x] if isinstance(x, str) else list(x)
+    kinds = [(name, group) for group in _groups(ds, names) for name in names]
+    titles = [world_name(group[0], worlds) if len(group) == 1 else head(group[0]) for _, group in kinds]
+    width = 4.6 if len(kinds) > 1 else 6.5
+    with style.panels(titles, title, columns=len(names) if len(names) > 1 else 0, width=width) as (figure, panels):
+        handles: dict[str, Any] = {}
+        for panel, (name, group) in zip(panels, kinds, strict=True):
+            part = stats.sel(environment=group)
+            curves = _along_policies(part, name) if side_of(ds, name) == "policy" else None
+            values = None if curves is not None else axis_values(part, name, worlds or {})
+            curves = curves if curves is not None else _along_worlds(part, values, name)
+            handles |= _draw(panel, curves, relative)
+            swept = np.concatenate([at for at, _ in curves.values() if at is not None])
+            wide = swept.min() > 0 and swept.max() > 10 * swept.min()
+            panel.set(xscale="log" if wide else "linear", xlabel=axis_name(name))
+            _scale(panel, curves, relative)
+            panel.set_ylabel(f"mean regret / {axis_name(name)}" if relative else "mean pseudo-regret")
+            if name.endswith("_factor"):
+                panel.axvline(1, color="black", linewidth=0.7, linestyle=":")
+                place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+                panel.annotate("told the truth", (1, 0), (3, 3), fontsize=7, rotation=90, va="bottom", **place)
+        note = f"after {int(ds['round'][-1]):,} rounds; bands: {stats.attrs['band']}, {seeds_note(ds)}"
+        style.legend(figure, None, note, handles=handles)
+        return style.save(figure, path, also)
+
+
+Curves = dict[str, tuple[np.ndarray | None, xr.Dataset]]  # name -> the values (none: not swept), regrets along them
+
+
+def _groups(ds: xr.Dataset, names: Sequence[str]) -> list[list[str]]:
+    """Labels of the worlds of each row of panels: each its own, or all of a kind where worlds are swept."""
+    labels = [str(label) for label in ds.environment.values]
+    if all(side_of(ds, name) == "policy" for name in names):
+        return [[label] for label in labels]
+    return [[label for label in labels if head(label) == kind] for kind in dict.fromkeys(map(head, labels))]
+
+
+def _along_policies(stats: xr.Dataset, name: str) -> Curves:
+    stats = stats.isel(environment=0)
+    heads = [head(label) for label in stats.policy.values]
+    curves: Curves = {}
+    for kind in dict.fromkeys(heads):
+        rows = np.flatnonzero([other == kind for other in heads])
+        at = np.asarray(stats[name].values[rows], np.float64)
+        swept = ~np.isnan(at)
+        if swept.any():
+            order = np.argsort(at[swept])
+            curves[kind] = (at[swept][order], stats.isel(policy=rows[swept][order]))
+        else:
+            curves |= {str(stats.policy.values[row]): (None, stats.isel(policy=[row])) for row in rows}
+    return curves
+
+
+def _along_worlds(stats: xr.Dataset, values: np.ndarray | None, name: str) -> Curves:
+    assert values is not None
+    if len(set(values.tolist())) < len(values):
+        raise ValueError(f"worlds differ in more than {name!r}; choose those to draw: environments = [...]")
+    order = np.argsort(values)
+    return {
+        str(policy): (values[order], stats.sel(policy=policy).isel(environment=order)) for policy in stats.policy.values
+    }
+
+
+def _draw(panel: Any, curves: Curves, relative: bool) -> dict[str, Any]:
+    drawn = {}
+    unswept = []
+    for (label, (values, at)), look in zip(curves.items(), style.looks(curves), strict=True):
+        mean, low, high = (at[name].values for name in ("regret_mean", "regret_low", "regret_high"))
+        if values is None:
+            unswept.append((label, float(mean[0]), float(low[0]), float(high[0]), look))
+            continue
+        unit = values if relative else 1.0
+        (line,) = panel.plot(values, mean / unit, marker="o", markersize=3, **look)
+        panel.fill_between(values, low / unit, high / unit, color=look["color"], alpha=0.2, linewidth=0)
+        drawn[pretty(label)] = line
+    for label, mean, low, high, look in unswept:
+        panel.axhspan(low, high, color=look["color"], alpha=0.2, linewidth=0)
+        drawn[f"{pretty(label)} (not told)"] = panel.axhline(mean, **look)
+    return drawn
+
+
+def _scale(panel: Any, curves: Curves, relative: bool) -> None:
+    """Logarithmic if all regrets are positive; else as ``scale_regret`` does, in units of the axis if relative."""
+    low = np.concatenate(
+        [at.regret_low.values / (values if relative and values is not None else 1) for values, at in curves.values()]
+    )
+    if np.nanmin(low) > 0:
+        panel.set_yscale("log")
+    else:
+        scale_regret(panel, low)

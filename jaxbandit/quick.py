@@ -1,0 +1,55 @@
+"""Quick studies: the same policies, worlds and figures, cut down to what compiles and plays in seconds."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+ROUNDS, SEEDS = 2_000, 64
+OPTIONS = ("zip", "arms")  # lists in an entry that are no sweep
+COUNTS = ("budget",)  # fields that count rounds of the horizon
+
+
+def thinned(table: Mapping[str, Any], sweeps: Sequence[str], share: float = 1.0) -> dict[str, Any]:
+    """An entry with its sweeps cut to their two ends, or to the first value where each would compile anew.
+
+    Args:
+      table: An entry of a study file.
+      sweeps: The keys that are swept.
+      share: Of the rounds that are played; what counts rounds shrinks with them.
+
+    Example:
+      >>> thinned({"name": "pareto", "tail_index": [1.2, 1.4, 1.6], "means": [[0.5, 1], [0.5, 1, 1]]},
+      ...         ["tail_index", "means"])
+      {'name': 'pareto', 'tail_index': [1.2, 1.6], 'means': [[0.5, 1]]}
+    """
+    out = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            value = thinned(value, sweeps_of(value), share)
+        elif key in sweeps and len(value) > 1:
+            value = _ends(value, share)
+        if key in COUNTS:
+            value = [_count(n, share) for n in value] if isinstance(value, list) else _count(value, share)
+        out[key] = value
+    return out
+
+
+def sweeps_of(table: Mapping[str, Any]) -> list[str]:
+    """Keys of a world inside a world that are swept: lists, of lists for what has one value per arm."""
+    listed = [key for key, value in table.items() if isinstance(value, list) and key not in OPTIONS]
+    return [key for key in listed if key not in ("means", "lengths") or isinstance(table[key][0], list)]
+
+
+def _count(value: Any, share: float) -> Any:
+    return max(1, round(value * share)) if isinstance(value, int | float) else value
+
+
+def _ends(values: Sequence[Any], share: float) -> list[Any]:
+    if all(isinstance(value, Mapping) for value in values):
+        values = [thinned(value, sweeps_of(value), share) for value in values]
+        shapes = [np.shape(value.get("means", ())) for value in values]
+        return [values[0], values[-1]] if shapes[0] == shapes[-1] else [values[0]]
+    if len({np.shape(value) for value in values}) > 1:  # another number of arms is another program
+        return [values[0]]
+    return [values[0], values[-1]]
