@@ -9,7 +9,6 @@ _xla.configure()
 
 from jaxbandit.engine import play as play
 from jaxbandit.environments import ENVIRONMENTS as ENVIRONMENTS
-from jaxbandit.families import Family as Family
 from jaxbandit.game import game_key as game_key
 from jaxbandit.game import start as start
 from jaxbandit.game import step as step
@@ -23,12 +22,13 @@ from jaxbandit.results import compare as compare
 from jaxbandit.results import product as product
 from jaxbandit.results import summary as summary
 from jaxbandit.runner import Engine as Engine
+from jaxbandit.search.families import Family as Family
+from jaxbandit.search.front import tune as tune
+from jaxbandit.search.front import worst as worst
 from jaxbandit.simulate import simulate as simulate
 from jaxbandit.statistics import band as band
 from jaxbandit.statistics import exceedance as exceedance
 from jaxbandit.statistics import quantile as quantile
-from jaxbandit.tune import tune as tune
-from jaxbandit.tune import worst as worst
 from jaxbandit.version import __version__ as __version__
 
 globals().update({cls.__name__: cls for cls in (*POLICIES.values(), *ENVIRONMENTS.values())})

@@ -15,12 +15,13 @@ import typer
 import xarray as xr
 from rich.console import Console
 
-from jaxbandit import commands, entries, forecast, outcome, run_study, search_cli, tables, teams
+from jaxbandit import commands, entries, forecast, outcome, run_study, tables, teams
 from jaxbandit.assemble import opened
 from jaxbandit.campaign import Report
 from jaxbandit.interrupt import InterruptedRunError, interruptible
 from jaxbandit.progress import bar
 from jaxbandit.runner import Engine
+from jaxbandit.search import cli as searches
 from jaxbandit.store import StoreError
 from jaxbandit.study import DataNeededError, Study
 from jaxbandit.version import __version__
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Simulates heavy-tailed bandits: whole studies as one compiled call.",
 )
-search_cli.register(app)
+searches.register(app)
 DATA_HELP = "Directory in which a study's tables are looked for; default beside the study file."
 # Wide enough for a table when the output is piped, where rich would assume 80 columns.
 console = Console(width=None if sys.stdout.isatty() else 160)

@@ -12,8 +12,7 @@ from jaxbandit.entries import Declared, Entry
 from jaxbandit.figures import Figure, read_figures
 from jaxbandit.grid import Grid, for_run, suggest
 from jaxbandit.readers import each_table
-from jaxbandit.search_sections import Tune, Worst
-from jaxbandit.sections import Sensitivity
+from jaxbandit.sections import Sensitivity, Tune, Worst
 
 QUICK_ROUNDS, QUICK_SEEDS = quick.ROUNDS, quick.SEEDS
 MAX_SEEDS = 65_536

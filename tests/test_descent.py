@@ -6,11 +6,11 @@ import pytest
 from scipy import stats
 
 import jaxbandit as jb
-from jaxbandit.boxes import box_of
-from jaxbandit.descent import Descent, contributions
-from jaxbandit.evolution import Evolution
-from jaxbandit.families import Worlds
-from jaxbandit.optimisers import make_optimiser
+from jaxbandit.search.boxes import box_of
+from jaxbandit.search.descent import Descent, contributions
+from jaxbandit.search.evolution import Evolution
+from jaxbandit.search.families import Worlds
+from jaxbandit.search.optimisers import make_optimiser
 
 ROUNDS, SEEDS, STEP = 40, 20_000, 0.1
 PLACE = np.array([1.0, -0.5])

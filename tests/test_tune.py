@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import jaxbandit as jb
 from jaxbandit import engine
-from jaxbandit.arena import TEST, derived_seed
 from jaxbandit.cli import app
 from jaxbandit.coupled import final_regret
-from jaxbandit.search_study import tune_study, worst_study
+from jaxbandit.search.arena import TEST, derived_seed
+from jaxbandit.search.study import tune_study, worst_study
 from jaxbandit.types import Array, field, pytree
 from tests.helpers import assert_mean
 

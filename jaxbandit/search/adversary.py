@@ -12,13 +12,13 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import bounds, statistics
-from jaxbandit.arena import FINALISTS, STEPS, TEST, Arena, Told, at_horizon, derived_seed
-from jaxbandit.descent import Descent
-from jaxbandit.evolution import Evolution, default_population
-from jaxbandit.families import Family
-from jaxbandit.optimisers import make_optimiser
-from jaxbandit.search_sections import Worst
-from jaxbandit.traces import DONE, Trace
+from jaxbandit.search.arena import FINALISTS, STEPS, TEST, Arena, Told, at_horizon, derived_seed
+from jaxbandit.search.descent import Descent
+from jaxbandit.search.evolution import Evolution, default_population
+from jaxbandit.search.families import Family
+from jaxbandit.search.optimisers import make_optimiser
+from jaxbandit.search.traces import DONE, Trace
+from jaxbandit.sections import Worst
 
 LEVEL = 0.95  # of the intervals
 SCANS = 4  # generations that look at the whole box: regret over gap, tail and switch time has several hills

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from jaxbandit import parameters
-from jaxbandit.boxes import Box, box_of, set_values
 from jaxbandit.grid import Grid, as_grid
+from jaxbandit.search.boxes import Box, box_of, set_values
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
-from jaxbandit.search_study import Found
+from jaxbandit.search.study import Found
 
 
 def tune_table(found: Sequence[Found]) -> Table:

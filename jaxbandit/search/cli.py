@@ -12,10 +12,11 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from jaxbandit import search_study, search_tables
 from jaxbandit.interrupt import InterruptedRunError, interruptible
 from jaxbandit.runner import Engine
-from jaxbandit.search_study import Found
+from jaxbandit.search import study as searches
+from jaxbandit.search import tables
+from jaxbandit.search.study import Found
 from jaxbandit.study import Study
 
 StudyFile = Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")]
@@ -33,15 +34,15 @@ def register(app: typer.Typer) -> None:
 
 def tune(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet = False, as_json: Json = False) -> None:
     """Tunes the policies of a study as its [tune] section says; goes on where it was stopped."""
-    from jaxbandit.search_plots import search_curves
+    from jaxbandit.search.figures import search_curves
 
-    found, directory, console = _searched("tune", study, out, quick, quiet or as_json, search_study.tune_study)
+    found, directory, console = _searched("tune", study, out, quick, quiet or as_json, searches.tune_study)
     for one in found:
         search_curves(one.ds, one.path.with_suffix(".png"), f"{one.policy}, tuned")
     if as_json:
-        _print_json(study, directory, search_tables.tune_json(found))
+        _print_json(study, directory, tables.tune_json(found))
     if not (quiet or as_json):
-        console.print(search_tables.tune_table(found))
+        console.print(tables.tune_table(found))
         for one in found:
             console.print(f"{one.policy}: {one.ds.attrs['verdict']}", markup=False)
         _say_the_rest(console, found)
@@ -49,14 +50,14 @@ def tune(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet =
 
 def worst(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet = False, as_json: Json = False) -> None:
     """Looks for the worst instances of a study as its [worst] section says; goes on where it was stopped."""
-    from jaxbandit.search_plots import search_curves, worst_curves
+    from jaxbandit.search.figures import search_curves, worst_curves
 
-    found, directory, console = _searched("worst", study, out, quick, quiet or as_json, search_study.worst_study)
+    found, directory, console = _searched("worst", study, out, quick, quiet or as_json, searches.worst_study)
     figures = []
     for environment in dict.fromkeys(one.environment for one in found):
         here = [one for one in found if one.environment == environment]
         if "horizon" in here[0].ds.dims:
-            path = directory / f"worst-{search_study.file_name(environment)}.png"
+            path = directory / f"worst-{searches.file_name(environment)}.png"
             figures.append(
                 worst_curves({one.policy: one.ds for one in here}, path, f"worst cases around {environment}")
             )
@@ -65,9 +66,9 @@ def worst(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet 
             paths = [one.path.with_suffix(".png") for one in here]
             figures += [search_curves(one.ds, p, t) for one, p, t in zip(here, paths, titles, strict=True)]
     if as_json:
-        _print_json(study, directory, search_tables.worst_json(found))
+        _print_json(study, directory, tables.worst_json(found))
     if not (quiet or as_json):
-        console.print(search_tables.worst_table(found))
+        console.print(tables.worst_table(found))
         for one in found:
             if "slope" in one.ds:
                 low, high = float(one.ds.slope_low), float(one.ds.slope_high)

@@ -9,14 +9,14 @@ from typing import Any
 import xarray as xr
 
 from jaxbandit import entries
-from jaxbandit.arena import Told, at_horizon
-from jaxbandit.boxes import box_of
 from jaxbandit.entries import Declared, Entry
-from jaxbandit.families import Family
 from jaxbandit.results import labels
 from jaxbandit.runner import Engine
+from jaxbandit.search.arena import Told, at_horizon
+from jaxbandit.search.boxes import box_of
+from jaxbandit.search.families import Family
+from jaxbandit.search.front import tune, worst
 from jaxbandit.study import Study
-from jaxbandit.tune import tune, worst
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,14 +12,14 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import parameters, statistics
-from jaxbandit.arena import HELD_OUT, STEPS, TEST, Arena, Told, at_horizon, derived_seed
-from jaxbandit.boxes import Box, box_of, set_values
-from jaxbandit.descent import Descent, contributions
-from jaxbandit.families import Worlds
-from jaxbandit.optimisers import make_optimiser
 from jaxbandit.ranking import skewness_corrected_p
-from jaxbandit.search_sections import Tune
-from jaxbandit.traces import DONE, Trace
+from jaxbandit.search.arena import HELD_OUT, STEPS, TEST, Arena, Told, at_horizon, derived_seed
+from jaxbandit.search.boxes import Box, box_of, set_values
+from jaxbandit.search.descent import Descent, contributions
+from jaxbandit.search.families import Worlds
+from jaxbandit.search.optimisers import make_optimiser
+from jaxbandit.search.traces import DONE, Trace
+from jaxbandit.sections import Tune
 
 LEVEL = 0.95  # of the intervals
 DIMS = {

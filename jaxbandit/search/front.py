@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit.arena import Arena, Told, as_told
 from jaxbandit.checks import check_choice, check_whole
-from jaxbandit.families import Family, Worlds
 from jaxbandit.progress import bar
 from jaxbandit.runner import Engine
+from jaxbandit.search.arena import Arena, Told, as_told
+from jaxbandit.search.families import Family, Worlds
 from jaxbandit.types import public_fields
 
 
@@ -50,7 +50,7 @@ def tune(
       engine: How to run; ``progress=True`` shows a bar.
       path: A netCDF file that the trace is kept in, and gone on from.
       stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
-      **settings: The keys of ``jaxbandit.search_sections.Tune``: ``parameters`` (required), ``objective``,
+      **settings: The keys of ``jaxbandit.sections.Tune``: ``parameters`` (required), ``objective``,
         ``gradient``, ``optimiser``, ``steps``, ``num_seeds``, ...
 
     Returns:
@@ -68,8 +68,8 @@ def tune(
       >>> found.value.dims, bool(found.difference_low <= found.difference_high)
       (('step', 'parameter'), True)
     """
-    from jaxbandit.search_sections import Tune
-    from jaxbandit.tuning import Tuner
+    from jaxbandit.search.tuning import Tuner
+    from jaxbandit.sections import Tune
 
     _check(seed, dtype)
     check_whole("horizon", horizon, 2, "regret needs at least two rounds")
@@ -117,7 +117,7 @@ def worst(
       path: A netCDF file that the trace is kept in, and gone on from; with several horizons there is a file for each
         beside it, with ``-T1000`` at the end of its name.
       stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
-      **settings: The keys of ``jaxbandit.search_sections.Worst`` but ``parameters`` and ``horizons``: ``method``,
+      **settings: The keys of ``jaxbandit.sections.Worst`` but ``parameters`` and ``horizons``: ``method``,
         ``steps``, ``num_seeds``, ``objective``, ...
 
     Returns:
@@ -133,9 +133,9 @@ def worst(
       >>> found.worst.values.round(3).tolist()  # uniform play: the largest gap
       [0.6]
     """
-    from jaxbandit.adversary import Adversary, curve
-    from jaxbandit.search_sections import Worst
-    from jaxbandit.traces import write
+    from jaxbandit.search.adversary import Adversary, curve
+    from jaxbandit.search.traces import write
+    from jaxbandit.sections import Worst
 
     _check(seed, dtype)
     if not isinstance(family, Family):
