@@ -22,9 +22,6 @@ from jaxbandit.results import compare as compare
 from jaxbandit.results import product as product
 from jaxbandit.results import summary as summary
 from jaxbandit.runner import Engine as Engine
-from jaxbandit.search.families import Family as Family
-from jaxbandit.search.front import tune as tune
-from jaxbandit.search.front import worst as worst
 from jaxbandit.simulate import simulate as simulate
 from jaxbandit.statistics import band as band
 from jaxbandit.statistics import exceedance as exceedance
@@ -34,15 +31,28 @@ from jaxbandit.version import __version__ as __version__
 globals().update({cls.__name__: cls for cls in (*POLICIES.values(), *ENVIRONMENTS.values())})
 
 if _typing.TYPE_CHECKING:
+    from jaxbandit import plots as plots
+    from jaxbandit import report as report
     from jaxbandit import sensitivity as sensitivity
     from jaxbandit.assemble import load as load
     from jaxbandit.forecast import plan as plan
     from jaxbandit.run_study import run as run
+    from jaxbandit.search.families import Family as Family
+    from jaxbandit.search.front import tune as tune
+    from jaxbandit.search.front import worst as worst
     from jaxbandit.study import Study as Study
 
-# What studies need is imported when it is first named: games alone start faster.
-_LATER = {"Study": "study", "run": "run_study", "load": "assemble", "plan": "forecast"}
-_MODULES = ("sensitivity",)
+# What studies and searches need is imported when it is first named: games alone start faster.
+_LATER = {
+    "Family": "search.families",
+    "Study": "study",
+    "load": "assemble",
+    "plan": "forecast",
+    "run": "run_study",
+    "tune": "search.front",
+    "worst": "search.front",
+}
+_MODULES = ("plots", "report", "sensitivity")
 
 
 def __getattr__(name: str) -> _typing.Any:

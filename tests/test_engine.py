@@ -100,7 +100,7 @@ def test_common_random_numbers():
 
 
 def test_one_trace_for_all_values(monkeypatch):
-    calls = []
+    calls = []  # six arms: no other test has had this program traced
     original = jb.UniINF.update
 
     def counted(self, *args):
@@ -108,17 +108,17 @@ def test_one_trace_for_all_values(monkeypatch):
         return original(self, *args)
 
     monkeypatch.setattr(jb.UniINF, "update", counted)
-    run(4)
+    run(6)
     first = len(calls)
     assert first > 0
-    run(4, jb.UniINF(horizon=77.0, initial_scale=2))
-    run(4, jb.grid(jb.UniINF, horizon=[10, 20, 30], initial_scale=[1.0, np.float32(2)]))
-    run(4, num_seeds=3)
-    run(4, horizon=1000, record=[5, 6, 7, 8, 1000])
-    run(4, record=40)
+    run(6, jb.UniINF(horizon=77.0, initial_scale=2))
+    run(6, jb.grid(jb.UniINF, horizon=[10, 20, 30], initial_scale=[1.0, np.float32(2)]))
+    run(6, num_seeds=3)
+    run(6, horizon=1000, record=[5, 6, 7, 8, 1000])
+    run(6, record=40)
     jb.simulate(
         jb.UniINF(horizon=9),
-        jb.grid(jb.Pareto, means=[[1.0, 2.0, 3.0, 4.0], [1, 1, 1, 1]], tail_index=[1.2, 2.0]),
+        jb.grid(jb.Pareto, means=[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1, 1, 1, 1, 1, 1]], tail_index=[1.2, 2.0]),
         horizon=50,
         num_seeds=7,
     )

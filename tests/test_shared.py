@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import engine, lanes, runner
+from jaxbandit import engine, lanes, loops, runner
 from jaxbandit.arms import pick
 from jaxbandit.types import Array, field, pytree, shared_leaves
 
@@ -73,7 +73,7 @@ def test_a_table_has_no_lane_axis_and_goes_to_the_devices_once(make, monkeypatch
 
 def test_a_round_with_a_large_table_is_still_one_loop():
     big = np.tile(TABLE, (100, 1))
-    assert big.size > lanes.ONE_LOOP
+    assert big.size > loops.ONE_LOOP
 
     def one(world, t, arm):
         return world.loss(t, arm, None)

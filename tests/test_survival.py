@@ -124,7 +124,7 @@ def test_a_store_of_another_format_is_left_alone(done):
 def test_cells_of_another_version_of_the_numerics_stay_beside(done, monkeypatch):
     ds, directory = done
     before = cell_paths(directory)
-    monkeypatch.setattr(cells, "NUMERICS", 2)
+    monkeypatch.setattr(cells, "NUMERICS", cells.NUMERICS + 1)
     report = Report()
     again = jb.run(STUDY, directory, engine=ENGINE, report=report)
     assert set(before) < set(cell_paths(directory)) and len(cell_paths(directory)) == 6
