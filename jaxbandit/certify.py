@@ -4,7 +4,6 @@
 in expectation are tested over the seeds, and the outcome is put into words.
 """
 
-import dataclasses
 import functools
 import math
 import pathlib
@@ -153,12 +152,6 @@ def run_controls(horizon: int = QUICK_HORIZON, num_seeds: int = QUICK_SEEDS, see
     return {name: broken(certify({label: world}, **sizes, **fields)) for name, fields in CONTROLS.items()}
 
 
-def _narrowed(config: Engine, job: runner.Job) -> Engine:
-    """No block wider than the seeds: it would be padded, and here a round costs more than its dispatch."""
-    width = config.width(job.num_arms, runner.state_size(job.policies[0], job.num_arms))
-    return dataclasses.replace(config, block=min(width, -(-job.num_seeds // config.mesh().size)))
-
-
 def _report(progress: runner.Progress, before: int, total: int, done: int, _: int) -> None:
     progress(before + done, total)
 
@@ -179,7 +172,7 @@ def _certify_one(
             seed=seed,
             measures=names,
         )
-        runner.run(job, _narrowed(config, job), lambda _, block: blocks.append(block), report, timing)
+        runner.run(job, config, lambda _, block: blocks.append(block), report, timing)
     found = {name: np.concatenate([block[name] for block in blocks])[:, -1] for name in (*names, "regret")}
     failed = np.concatenate([block["failed"] for block in blocks])
 

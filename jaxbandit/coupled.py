@@ -153,7 +153,7 @@ def play_pairs(
                 games.regret[points[point], number] = block["regret"]
                 games.failed[points[point], number] = block["failed"]
 
-            runner.run(job, _fitted(config, job), sink, lambda now, _, done=done: progress(done + now, total), timing)
+            runner.run(job, config, sink, lambda now, _, done=done: progress(done + now, total), timing)
             done += job.num_lanes * int(rounds[-1])
     return games
 
@@ -182,12 +182,3 @@ class _Side:
 
 def _at_horizon(world: Any, horizon: int) -> Any:
     return world.at_horizon(horizon) if hasattr(world, "at_horizon") else world
-
-
-def _fitted(config: Engine, job: PairJob) -> Engine:
-    """A narrower block where the lanes do not fill one: a power of two, so that few widths are ever compiled."""
-    if config.block is not None:
-        return config
-    usual = config.width(job.num_arms, runner.state_size(job.policies[0], job.num_arms))
-    needed = 1 << max(0, -(-job.num_lanes // config.mesh().size) - 1).bit_length()
-    return dataclasses.replace(config, block=min(usual, needed))

@@ -49,12 +49,9 @@ def mode(mesh: Mesh | None) -> str | None:
     return COMPILED if mesh is not None and mesh.devices.flat[0].platform in ("gpu", "cuda", "rocm") else None
 
 
-def width(mesh: Mesh, state_size: int, num_lanes: int) -> int | None:
-    """Lanes per GPU: enough to keep it busy, a power of two so that few widths are compiled. None for a CPU."""
-    if mode(mesh) is None:
-        return None
-    needed = 1 << (-(-num_lanes // mesh.size) - 1).bit_length()
-    return max(64, min(LANES, needed, NUMBERS // max(state_size, 1)))
+def width(mesh: Mesh, state_size: int) -> int | None:
+    """Lanes per GPU that keep it busy; None for a CPU."""
+    return None if mode(mesh) is None else min(LANES, NUMBERS // max(state_size, 1))
 
 
 def choose(

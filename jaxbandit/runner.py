@@ -69,11 +69,13 @@ class Engine:
             devices = available[:count]
         return Mesh(np.asarray(devices), (engine.LANES,))
 
-    def width(self, num_arms: int, state_size: int, num_lanes: int = kernels.LANES) -> int:
-        """Lanes per device: enough to pay for the dispatch of kernels, few enough for the cache."""
-        on_gpu = kernels.width(self.mesh(), state_size, num_lanes)
-        block = self.block or on_gpu or max(64, min(1024, 10_240 // num_arms, 65_536 // max(state_size, 1)))
-        return -(-block // LANE_MULTIPLE) * LANE_MULTIPLE
+    def width(self, num_arms: int, state_size: int, num_lanes: int = 1 << 30) -> int:
+        """Lanes per device: enough to pay for the dispatch of kernels, few enough for the cache, no more than play."""
+        mesh = self.mesh()
+        usual = kernels.width(mesh, state_size) or min(1024, 10_240 // num_arms, 65_536 // max(state_size, 1))
+        needed = 1 << (-(-num_lanes // mesh.size) - 1).bit_length()  # a power of two: few widths are ever compiled
+        block = self.block or min(usual, needed)
+        return max(1, -(-block // LANE_MULTIPLE)) * LANE_MULTIPLE
 
 
 @dataclasses.dataclass

@@ -187,6 +187,7 @@ def test_mr_index():
     np.testing.assert_array_equal(_bonus(policy, state), [0, 0])
 
 
+@pytest.mark.slow
 def test_forms_play_alike():
     """Same luck, same law: the regret of the two forms is the same within noise."""
     world = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)

@@ -48,6 +48,7 @@ means = [[0.2, 0.8], [0.4, 0.5]]
 """
 
 
+@pytest.mark.slow
 def test_run_leaves_a_table_a_dataset_and_a_figure(tmp_path):
     """In a process of its own."""
     (tmp_path / "study.toml").write_text(STUDY)

@@ -159,6 +159,7 @@ def test_what_does_not_fit_is_left_to_the_scan():
         assert not kernels.fits(unfit, games.draws, games.parameters, games.in_play)
 
 
+@pytest.mark.slow
 def test_a_study_by_way_of_the_kernel(monkeypatch):
     """``simulate`` as on a GPU, its kernel interpreted: the same luck, the same play, at every recorded round."""
     options = {"horizon": ROUNDS, "num_seeds": LANES, "record": [1, 7, ROUNDS], "measures": ("scale",)}

@@ -96,6 +96,7 @@ def readme_blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
+@pytest.mark.slow
 def test_readme_examples_run(tmp_path):
     blocks = readme_blocks("python")
     assert len(blocks) >= 2

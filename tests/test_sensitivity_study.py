@@ -81,6 +81,7 @@ def test_a_section_survives_saving_and_quick(tmp_path):
     assert (quick.local, quick.step, quick.num_points) == (["initial_scale"], {"initial_scale": 0.2}, 16)
 
 
+@pytest.mark.slow
 def test_results_are_kept_and_found(tmp_path):
     (tmp_path / "study.toml").write_text(STUDY)
     plan = Study.load(tmp_path / "study.toml")
@@ -117,6 +118,7 @@ def test_a_study_without_the_section_says_so(tmp_path):
         sensitivity.load(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_command_prints_tables_and_leaves_figures(tmp_path):
     (tmp_path / "study.toml").write_text(STUDY)
     command = ["sensitivity", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), "--format", "svg"]

@@ -45,6 +45,7 @@ def run(world, **options):
     return jb.simulate(POLICY, world, **{"horizon": ROUNDS, "num_seeds": 70} | options)
 
 
+@pytest.mark.slow
 def test_a_shared_table_gives_the_numbers_of_one_copied_to_every_lane():
     shared, copied = run(Table(TABLE)), run(PerLane(TABLE))
     for name in ("pulls", "loss", "regret"):

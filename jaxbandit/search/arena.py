@@ -99,13 +99,10 @@ class Arena:
         return games.regret[..., -1]
 
     def _fitted(self, policy: Any, world: Any) -> Engine:
-        """Blocks as wide as a step needs, at most as wide as is usual."""
-        engine = self._engine
-        num_arms = world.num_arms
-        usual = engine.width(num_arms, runner.state_size(policy, num_arms))
-        needed = 1 << max(0, -(-self._lanes // engine.mesh().size) - 1).bit_length()
-        block = engine.block or min(usual, max(needed, LEAST_BLOCK))
-        return dataclasses.replace(engine, block=block, progress=self._progress)
+        """One width for all that is played, so that one program serves it."""
+        lanes = max(self._lanes, LEAST_BLOCK * self._engine.mesh().size)
+        width = self._engine.width(world.num_arms, runner.state_size(policy, world.num_arms), lanes)
+        return dataclasses.replace(self._engine, block=width, progress=self._progress)
 
     def _progress(self, now: int, in_all: int) -> None:
         if self._stop is not None and self._stop.is_set():
