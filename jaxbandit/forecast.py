@@ -106,10 +106,8 @@ def _probe(group: list[Cell], study: Study, config: Engine, timing: Timing) -> f
 def _block_lanes(group: list[Cell], config: Engine) -> int:
     game = group[0].game
     num_arms = game.environment.num_arms
-    return (
-        config.width(num_arms, runner.state_size(game.policy, num_arms), sum(cell.num_seeds for cell in group))
-        * config.mesh().size
-    )
+    num_lanes = sum(cell.num_seeds for cell in group)
+    return config.width(num_arms, runner.state_size(game.policy, num_arms), num_lanes) * config.mesh().size
 
 
 def _played(job: LaneJob, rounds: int, config: Engine) -> Timing:

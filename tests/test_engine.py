@@ -1,5 +1,6 @@
 """The engine changes how, never what: bits, compiles, memory, records, traces."""
 
+import functools
 import pathlib
 import subprocess
 import sys
@@ -108,19 +109,21 @@ def test_one_trace_for_all_values(monkeypatch):
         return original(self, *args)
 
     monkeypatch.setattr(jb.UniINF, "update", counted)
-    run(6)
+    play = functools.partial(run, 6, engine=jb.Engine(block=64))  # of one width
+    play()
     first = len(calls)
     assert first > 0
-    run(6, jb.UniINF(horizon=77.0, initial_scale=2))
-    run(6, jb.grid(jb.UniINF, horizon=[10, 20, 30], initial_scale=[1.0, np.float32(2)]))
-    run(6, num_seeds=3)
-    run(6, horizon=1000, record=[5, 6, 7, 8, 1000])
-    run(6, record=40)
+    play(jb.UniINF(horizon=77.0, initial_scale=2))
+    play(jb.grid(jb.UniINF, horizon=[10, 20, 30], initial_scale=[1.0, np.float32(2)]))
+    play(num_seeds=3)
+    play(horizon=1000, record=[5, 6, 7, 8, 1000])
+    play(record=40)
     jb.simulate(
         jb.UniINF(horizon=9),
         jb.grid(jb.Pareto, means=[[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1, 1, 1, 1, 1, 1]], tail_index=[1.2, 2.0]),
         horizon=50,
         num_seeds=7,
+        engine=jb.Engine(block=64),
     )
     assert len(calls) == first
 
