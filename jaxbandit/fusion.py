@@ -33,9 +33,20 @@ def enter(values: Array, number: int = 0) -> Array:
     return lax.pad(values[None], np.asarray(number, values.dtype), [(1, 0, 0), *[(0, 0, 0)] * values.ndim])
 
 
-@jax.custom_jvp
 def leave(results: Sequence[Array]) -> Sequence[Array]:
-    """``results``, all of one shape, out of the loop."""
+    """``results``, all of one shape, out of the loop; of each float dtype in a kernel of its own, as XLA demands."""
+    floats = {result.dtype for result in results if jnp.issubdtype(result.dtype, jnp.floating)}
+    if len(floats) < 2:
+        return _leave(results)
+    left: dict[int, Array] = {}
+    for dtype in {result.dtype for result in results}:
+        places = [n for n, result in enumerate(results) if result.dtype == dtype]
+        left |= zip(places, _leave([results[n] for n in places]), strict=True)
+    return [left[n] for n in range(len(results))]
+
+
+@jax.custom_jvp
+def _leave(results: Sequence[Array]) -> Sequence[Array]:
     return lax.reduce(tuple(results), tuple(np.zeros((), result.dtype) for result in results), _last, (0,))
 
 
@@ -47,9 +58,9 @@ def once(value: Array) -> Array:
     return jnp.maximum(*leave([enter(value)] * 2)) if pays() else value
 
 
-@leave.defjvp
+@_leave.defjvp
 def _leave_jvp(primals, tangents):
-    return leave(*primals), tuple(tangent[1] for tangent in tangents[0])
+    return _leave(*primals), tuple(tangent[1] for tangent in tangents[0])
 
 
 # Neither commutative nor with zero as its identity, which XLA asks of a reducer; on a CPU it reduces in order, and

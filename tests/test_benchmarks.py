@@ -95,7 +95,7 @@ def test_bars_are_judged():
     assert "| 9.00 | >= 12 | missed |" in plain
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_competitors_play_one_game():
     """Mean regrets within 5 standard errors, a false alarm in 1.7 million; C++ and Numba have the same luck."""
     figures, regrets = {}, {}

@@ -69,7 +69,7 @@ def test_ratios_come_close_and_say_where(certificate):
     assert (at["round"] <= 400).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", CONTROLS)
 def test_broken_policies_fail(name):
     ds = certify({"Pareto": WORLD}, horizon=400, num_seeds=128, engine=filled(128), **CONTROLS[name])
@@ -300,7 +300,7 @@ def test_float32_is_refused():
         Certified(jb.UniINF(horizon=10.0)).init(2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_default_worlds_are_certified():
     worlds = default_worlds((2,)) | {"Student-t": default_worlds((10,))["Student-t 1.5, K = 10"]}
     ds = certify(worlds, horizon=1_000, num_seeds=128, engine=filled(128))
@@ -308,7 +308,7 @@ def test_default_worlds_are_certified():
     assert ds.violations.shape == (5, len(FACTS))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_command(tmp_path):
     world = '{name = "pareto", means = [0.5, 1.0, 1.0], tail_index = 1.3}'
     command = [sys.executable, "-m", "jaxbandit", "certify", "--quick", "--world", world]

@@ -86,7 +86,7 @@ policies = pytest.mark.parametrize(
 
 
 @policies
-@pytest.mark.parametrize("num_arms", [1, 2, 10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num_arms", [1, 2, 10, pytest.param(100, marks=pytest.mark.long)])
 def test_plays_on_the_simplex(name, num_arms):
     world = jb.StudentT(means=np.linspace(0, 1, num_arms), tail_index=1.5)
     x, arm, state = play(make(name), world)

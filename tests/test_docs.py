@@ -93,7 +93,7 @@ def test_what_is_fetched_from_another_host_is_seen(builder):
         assert not builder.FETCHED.search(line)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pages_run(tmp_path, monkeypatch):
     text = {path.name: path.read_text(encoding="utf-8") for path in pages.PAGES}
     for name, page in text.items():

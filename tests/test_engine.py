@@ -43,7 +43,7 @@ def assert_same_bits(ds, other):
     ids=lambda options: "-".join(f"{key}{value}" for key, value in options.items()),
 )
 @pytest.mark.parametrize(
-    "num_arms", [2, pytest.param(10, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)]
+    "num_arms", [2, pytest.param(10, marks=pytest.mark.long), pytest.param(100, marks=pytest.mark.slow)]
 )
 def test_bits_do_not_depend_on_how_it_is_run(num_arms, options):
     assert_same_bits(run(num_arms), run(num_arms, engine=jb.Engine(**options)))
@@ -52,7 +52,7 @@ def test_bits_do_not_depend_on_how_it_is_run(num_arms, options):
 TOLD = {"moment_order": 2.0, "moment_bound": 1.0}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "policy",
     [
@@ -290,7 +290,7 @@ def test_many_lanes():
     assert_mean(ds.pulls[:5_000, 0, 0], float(ds.pulls[:, 0, 0].mean()))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("environment", ["pareto", "student_t"])
 def test_float32_is_good_enough(environment):
     """Mean regret in float32 and float64 within 4 standard errors, on unpaired seeds."""

@@ -86,13 +86,13 @@ def test_the_kernel_plays_what_the_scan_plays():
     assert_same_play(Games(jb.UniINF(horizon=ROUNDS), PARETO))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("world", ["gaussian", "outlier_mixture", "swap", "minimax_hard"])
 def test_the_kernel_plays_other_worlds(world):
     assert_same_play(Games(jb.UniINF(horizon=ROUNDS), worlds([0.2, 0.5, 1.0])[world]))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["ucb1", "exp3", "`tsallis_inf`, rv", "htinf", "sao_ht"])
 def test_the_kernel_plays_other_policies(policy):
     made = policies()
@@ -112,7 +112,7 @@ def test_uniinf_is_translated_for_a_gpu():
     assert "grid_x = 2" in text and "num_warps = 4" in text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_fits_is_translated_for_a_gpu():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # Catoni is told an order this world does not have

@@ -55,6 +55,7 @@ LATE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in jb.POLICIES if name != "uniform"])
 def test_beats_uniform_play(name):
     rounds, values = LATE.get(name, (EASY, {}))

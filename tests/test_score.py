@@ -29,7 +29,7 @@ def z_score(found, expected):
     return float((found.gradient - expected.gradient.item()) / error)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("policy", "parameter", "world"), TRIPLES)
 def test_it_agrees_with_coupled_differences_and_the_plain_one_does_not(policy, parameter, world):
     # Within 4 standard errors: a false alarm in 16,000 for each triple.

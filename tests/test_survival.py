@@ -328,7 +328,7 @@ def test_a_disk_that_takes_no_more(tmp_path):
     assert not list((tmp_path / "out").rglob("*.tmp"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_study_larger_than_memory_runs_as_a_summary(tmp_path):
     """The seeds of 28 cells would be 1.4 GB; the process may have half of it more than it starts with."""
     means = [[best, other] for best in (0.1, 0.2, 0.3, 0.4) for other in (0.5, 0.55, 0.6, 0.65, 0.7, 0.8, 0.9)]

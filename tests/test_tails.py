@@ -95,6 +95,7 @@ def test_a_uniform_of_24_bits_fails_the_test_of_tails():
 DEEP = 2**30  # draws of every law: about four minutes of one core for all of them
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name, examples in LAWS.items() if examples[0].continuous])
 def test_tail_down_to_one_in_ten_million(name):
     """Float32, as users draw it: counts beyond 1e-5, 1e-6 and 1e-7, below too where the law has a lower tail."""

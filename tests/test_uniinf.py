@@ -160,7 +160,7 @@ def test_no_accumulator_stalls():
     np.testing.assert_array_equal(plain, 4)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_accumulator_stalls_in_ten_million_rounds():
     compensated, exact = final_scales(horizon=10_000_000, num_seeds=4)
     assert exact.min() > 4.05
