@@ -11,7 +11,7 @@ from jaxbandit.checks import check_whole
 from jaxbandit.coupled import play_pairs
 from jaxbandit.parameters import having, move, place, values_of
 from jaxbandit.runner import Engine
-from jaxbandit.sensitivity.points import Pairs, pairs_of
+from jaxbandit.sensitivity.points import pairs_of
 
 STEP = 0.1
 CHECK_SHARE = 16  # one seed in so many also plays at half the step
@@ -62,7 +62,7 @@ def local(
 
     Args:
       policy: A policy, a ``grid``, or a list of those, as in ``simulate``.
-      environment: A world, a ``grid``, or a list.
+      environment: A world, a ``grid``, or a list; None if ``policy`` is a ``Study``, whose worlds tell its policies.
       parameters: Names, as in ``jaxbandit.parameters``; in a list of classes, a name is NaN where it does not occur.
       horizon: Rounds to play.
       num_seeds: Pairs of games for each parameter.
@@ -87,32 +87,7 @@ def local(
       1.0
     """
     pairs = pairs_of(policy, environment)
-    return local_of_pairs(
-        pairs,
-        parameters,
-        horizon=horizon,
-        num_seeds=num_seeds,
-        seed=seed,
-        step=step,
-        check_seeds=check_seeds,
-        dtype=dtype,
-        engine=engine,
-    )
-
-
-def local_of_pairs(
-    pairs: Pairs,
-    parameters: Sequence[str],
-    *,
-    horizon: int,
-    num_seeds: int,
-    seed: int = 0,
-    step: float | Mapping[str, float] = STEP,
-    check_seeds: int | None = None,
-    dtype: str = "float32",
-    engine: Engine | None = None,
-) -> xr.Dataset:
-    """``local`` of policies that may have been told different things by each world."""
+    pairs = pairs_of(policy, environment)
     check_whole("num_seeds", num_seeds, 2, "a standard error needs two")
     if check_seeds is None:
         check_seeds = min(num_seeds, max(CHECK_LEAST, num_seeds // CHECK_SHARE))

@@ -10,7 +10,7 @@ from jaxbandit.checks import check_whole
 from jaxbandit.parameters import as_box
 from jaxbandit.runner import Engine
 from jaxbandit.sensitivity.design import centred_interval, evaluate, range_coordinates, sampler, without_noise
-from jaxbandit.sensitivity.points import Pairs, pairs_of
+from jaxbandit.sensitivity.points import pairs_of
 from jaxbandit.statistics import check_level
 
 NUM_LEVELS = 4
@@ -52,7 +52,7 @@ def morris(
 
     Args:
       policy: A policy, a ``grid``, or a list; each is screened on its own.
-      environment: A world, a ``grid``, or a list.
+      environment: A world, a ``grid``, or a list; None if ``policy`` is a ``Study``, whose worlds tell its policies.
       box: Ranges ``[low, high]`` by parameter. A pair of a list is moved in those it has.
       horizon: Rounds to play.
       num_seeds: Games of each point.
@@ -77,36 +77,7 @@ def morris(
       Morris. "Factorial sampling plans for preliminary computational experiments". Technometrics 33 (1991).
       https://doi.org/10.1080/00401706.1991.10484804
     """
-    return morris_of_pairs(
-        pairs_of(policy, environment),
-        box,
-        horizon=horizon,
-        num_seeds=num_seeds,
-        num_trajectories=num_trajectories,
-        seed=seed,
-        scale=scale,
-        level=level,
-        num_resamples=num_resamples,
-        dtype=dtype,
-        engine=engine,
-    )
-
-
-def morris_of_pairs(
-    pairs: Pairs,
-    box: Mapping[str, Sequence[float]],
-    *,
-    horizon: int,
-    num_seeds: int,
-    num_trajectories: int = 16,
-    seed: int = 0,
-    scale: str | Mapping[str, str] = "log",
-    level: float = 0.95,
-    num_resamples: int = NUM_RESAMPLES,
-    dtype: str = "float32",
-    engine: Engine | None = None,
-) -> xr.Dataset:
-    """``morris`` of policies that may have been told different things by each world."""
+    pairs = pairs_of(policy, environment)
     check_level(level)
     check_whole("num_trajectories", num_trajectories, 2, "a spread over trajectories needs two")
     check_whole("num_resamples", num_resamples, 2)

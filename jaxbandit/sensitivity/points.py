@@ -40,7 +40,9 @@ class Pairs:
 
 
 def pairs_of(policy: Any, environment: Any) -> Pairs:
-    """Of what ``simulate`` takes: one of each, grids or lists."""
+    """Of what ``simulate`` takes: one of each, grids or lists; or of a ``Study`` and None."""
+    if isinstance(policy, Study):
+        return _pairs_of_study(policy)
     listed = [entry if isinstance(entry, list | tuple) else [entry] for entry in (policy, environment)]
     for name, entries in zip(("policy", "environment"), listed, strict=True):
         if not entries:
@@ -64,7 +66,7 @@ def pairs_of(policy: Any, environment: Any) -> Pairs:
     return Pairs(pairs, coordinates)
 
 
-def pairs_of_study(study: Study) -> Pairs:
+def _pairs_of_study(study: Study) -> Pairs:
     """Every policy, as told by the world, in every world of a study."""
 
     def coordinates() -> xr.Dataset:

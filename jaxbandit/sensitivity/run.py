@@ -11,10 +11,10 @@ from jaxbandit.cells import NUMERICS, describe, digest, platform
 from jaxbandit.random import PRNG
 from jaxbandit.runner import Engine
 from jaxbandit.sections import Sensitivity
-from jaxbandit.sensitivity.local import local_of_pairs
-from jaxbandit.sensitivity.morris import morris_of_pairs
-from jaxbandit.sensitivity.points import Pairs, pairs_of_study
-from jaxbandit.sensitivity.sobol import sobol_of_pairs
+from jaxbandit.sensitivity.local import local
+from jaxbandit.sensitivity.morris import morris
+from jaxbandit.sensitivity.points import Pairs, pairs_of
+from jaxbandit.sensitivity.sobol import sobol
 from jaxbandit.store import Store
 from jaxbandit.study import Study
 from jaxbandit.version import __version__
@@ -60,13 +60,13 @@ def run(
             "the study has no section [sensitivity]; name the parameters to look at: "
             '[sensitivity] local = ["initial_scale"]'
         )
-    section, pairs, store = study.sensitivity, pairs_of_study(study), Store(directory)
+    section, pairs, store = study.sensitivity, pairs_of(study, None), Store(directory)
     store.prepare()
     folder = store.directory / FOLDER
     results = {}
     with store.locked():
         folder.mkdir(exist_ok=True)
-        for kind, play in _asked(study, section, pairs).items():
+        for kind, play in _asked(study, section).items():
             path, key = folder / f"{kind}.nc", digest(_about(kind, study, section, pairs))
             kept = _read(path)
             there = kept is not None and kept.attrs.get("key") == key
@@ -89,7 +89,7 @@ def load(directory: str | os.PathLike) -> dict[str, xr.Dataset]:
     return results
 
 
-def _asked(study: Study, section: Sensitivity, pairs: Pairs) -> Mapping[str, Callable[[Engine | None], xr.Dataset]]:
+def _asked(study: Study, section: Sensitivity) -> Mapping[str, Callable[[Engine | None], xr.Dataset]]:
     common: dict[str, Any] = {
         "horizon": study.horizon,
         "num_seeds": study.num_seeds,
@@ -99,16 +99,16 @@ def _asked(study: Study, section: Sensitivity, pairs: Pairs) -> Mapping[str, Cal
     box = common | {"num_seeds": section.num_seeds or study.num_seeds, "scale": section.scale, "level": section.level}
     asked: dict[str, Callable[[Engine | None], xr.Dataset]] = {}
     if section.local:
-        asked["local"] = lambda engine: local_of_pairs(
-            pairs, section.local, step=section.step, check_seeds=section.check_seeds, engine=engine, **common
+        asked["local"] = lambda engine: local(
+            study, None, section.local, step=section.step, check_seeds=section.check_seeds, engine=engine, **common
         )
     if section.box and "sobol" in section.methods:
-        asked["sobol"] = lambda engine: sobol_of_pairs(
-            pairs, section.box, num_points=section.num_points, engine=engine, **box
+        asked["sobol"] = lambda engine: sobol(
+            study, None, section.box, num_points=section.num_points, engine=engine, **box
         )
     if section.box and "morris" in section.methods:
-        asked["morris"] = lambda engine: morris_of_pairs(
-            pairs, section.box, num_trajectories=section.num_trajectories, engine=engine, **box
+        asked["morris"] = lambda engine: morris(
+            study, None, section.box, num_trajectories=section.num_trajectories, engine=engine, **box
         )
     return asked
 

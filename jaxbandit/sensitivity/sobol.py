@@ -12,7 +12,7 @@ from jaxbandit.checks import check_whole
 from jaxbandit.parameters import as_box
 from jaxbandit.runner import Engine
 from jaxbandit.sensitivity.design import centred_interval, evaluate, range_coordinates, sampler, without_noise
-from jaxbandit.sensitivity.points import Pairs, pairs_of
+from jaxbandit.sensitivity.points import pairs_of
 from jaxbandit.statistics import check_level
 
 NUM_BINS = 10  # of a response curve
@@ -58,7 +58,7 @@ def sobol(
 
     Args:
       policy: A policy, a ``grid``, or a list; each gets indices of its own.
-      environment: A world, a ``grid``, or a list.
+      environment: A world, a ``grid``, or a list; None if ``policy`` is a ``Study``, whose worlds tell its policies.
       box: Ranges ``[low, high]`` by parameter, independent and uniform in the logarithm. A pair of a list is moved in
         those it has.
       horizon: Rounds to play.
@@ -89,36 +89,7 @@ def sobol(
       Saltelli, Annoni, Azzini, Campolongo, Ratto, Tarantola. "Variance based sensitivity analysis of model output".
       Computer Physics Communications 181 (2010). https://doi.org/10.1016/j.cpc.2009.09.018
     """
-    return sobol_of_pairs(
-        pairs_of(policy, environment),
-        box,
-        horizon=horizon,
-        num_seeds=num_seeds,
-        num_points=num_points,
-        seed=seed,
-        scale=scale,
-        level=level,
-        num_resamples=num_resamples,
-        dtype=dtype,
-        engine=engine,
-    )
-
-
-def sobol_of_pairs(
-    pairs: Pairs,
-    box: Mapping[str, Sequence[float]],
-    *,
-    horizon: int,
-    num_seeds: int,
-    num_points: int = 256,
-    seed: int = 0,
-    scale: str | Mapping[str, str] = "log",
-    level: float = 0.95,
-    num_resamples: int = NUM_RESAMPLES,
-    dtype: str = "float32",
-    engine: Engine | None = None,
-) -> xr.Dataset:
-    """``sobol`` of policies that may have been told different things by each world."""
+    pairs = pairs_of(policy, environment)
     check_level(level)
     check_whole("num_resamples", num_resamples, 2)
     if not isinstance(num_points, int) or num_points < 2 or num_points & (num_points - 1):
