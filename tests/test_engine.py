@@ -86,6 +86,14 @@ def test_bits_do_not_depend_on_what_is_watched():
     assert_same_bits(plain, run(measures=("scale", "skipped", "div", "shift", "skip_error")))
 
 
+def test_a_block_is_no_wider_than_what_plays():
+    one, all_devices = jb.Engine(devices=1), jb.Engine()
+    assert [one.width(10, 22, num_lanes=n) for n in (1, 64, 65, 1000, 10**6)] == [64, 64, 128, 1024, 1024]
+    assert all_devices.width(10, 22, num_lanes=512 * jax.local_device_count()) == 512
+    assert one.width(100, 202, num_lanes=10**6) == 128  # a wider one would leave the cache
+    assert jb.Engine(devices=1, block=256).width(10, 22, num_lanes=1) == 256
+
+
 def test_seeds_differ_and_seed_matters():
     ds = run()
     assert len(np.unique(ds.loss.values[:, -1])) == ds.sizes["seed"]
