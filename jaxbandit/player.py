@@ -1,6 +1,6 @@
 """Playing cells into a store: lanes that are left, from where they stand, and whole files when they are done."""
 
-import concurrent.futures
+import functools
 import itertools
 import threading
 import time
@@ -17,8 +17,7 @@ from jaxbandit.checkpoint import Snapshot
 from jaxbandit.runner import Engine, Progress, Timing
 from jaxbandit.store import Store
 from jaxbandit.study import Study
-
-WRITERS = 8  # files on their way to the disk at once: a sync is mostly waiting
+from jaxbandit.writing import Writing
 
 
 class Player:
@@ -49,6 +48,7 @@ class Player:
         self.tag, self.share, self.stop, self.finished = tag, share, stop or threading.Event(), finished
         self.timing = Timing()
         self._lock = threading.Lock()
+        self._encoding = threading.Lock()
 
     def play(self, cells: Sequence[Cell], progress: Progress) -> None:
         """Plays every cell; returns when all have their files (or, with a share, when this process is done)."""
@@ -56,14 +56,15 @@ class Player:
             jobs = [job for group in by_program(cells) for job in self._jobs(group)]
             total = sum(_work(job) for job, _ in jobs)
             done = 0
-            for job, start in jobs:
-                keeper = _Keeper(self, job, start)
+            with Writing() as writing:
+                for job, start in jobs:
+                    keeper = _Keeper(self, job, start, writing)
 
-                def report(now: int, _: int, done: int = done) -> None:
-                    progress(done + now, total)
+                    def report(now: int, _: int, done: int = done) -> None:
+                        progress(done + now, total)
 
-                runner.run(job, self.config, keeper.sink, report, self.timing, keeper)
-                done += _work(job)
+                    runner.run(job, self.config, keeper.sink, report, self.timing, keeper)
+                    done += _work(job)
             for cell in cells:
                 self.assemble(cell)
 
@@ -188,7 +189,8 @@ class Player:
             "final": final,
             "infinite": infinite,
         }
-        content = cellfile.encode(header, variables, state if self.study.extendable else None)
+        with self._encoding:  # one at a time: threads that take turns inside HDF5 need twice as long
+            content = cellfile.encode(header, variables, state if self.study.extendable else None)
         self.store.write(self.store.cells / cell.name, content)
         with self._lock:
             self.finished(cell)
@@ -197,8 +199,8 @@ class Player:
 class _Keeper:
     """Starts the lanes of a job, checkpoints them, and hands their results to the player."""
 
-    def __init__(self, player: Player, job: LaneJob, start: Snapshot | None):
-        self.player, self.job, self.from_checkpoint = player, job, start
+    def __init__(self, player: Player, job: LaneJob, start: Snapshot | None, writing: Writing):
+        self.player, self.job, self.from_checkpoint, self.writing = player, job, start, writing
         self.path = player.store.checkpoints / f"{player.tag}.ckpt"  # of the block under way
         self.saved_at = time.monotonic()
         self.final: Snapshot | None = None
@@ -242,19 +244,16 @@ class _Keeper:
         self.final = Snapshot(snapshot.t, snapshot.reached, snapshot.carry, snapshot.running, {})
 
     def sink(self, lanes: np.ndarray, variables: dict[str, np.ndarray]) -> None:
-        """Writes what a block has finished, then forgets its checkpoint."""
+        """Begins to write what a block has finished; when that is there, its checkpoint is forgotten."""
         assert self.final is not None
         runs = self._by_cell(lanes)
         ends = np.cumsum([seeds.size for _, seeds in runs])
-        with concurrent.futures.ThreadPoolExecutor(WRITERS) as pool:
-            written = []
-            for (c, seeds), end in zip(runs, ends.tolist(), strict=True):
-                rows = slice(end - seeds.size, end)
-                part = {name: values[rows] for name, values in variables.items()}
-                written.append(pool.submit(self.player.put, self.job.cells[c], seeds, part, self.final.take(rows)))
-            for future in written:
-                future.result()
-        self.path.unlink(missing_ok=True)
+        tasks = []
+        for (c, seeds), end in zip(runs, ends.tolist(), strict=True):
+            rows = slice(end - seeds.size, end)
+            part = {name: values[rows] for name, values in variables.items()}
+            tasks.append(functools.partial(self.player.put, self.job.cells[c], seeds, part, self.final.take(rows)))
+        self.writing.begin(tasks, functools.partial(self.path.unlink, missing_ok=True))
         if self.player.stop.is_set():
             raise KeyboardInterrupt
 

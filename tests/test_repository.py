@@ -33,7 +33,7 @@ LAYERS = [
     ["growth", "ranking"],
     ["comparison"],
     ["simulate", "coupled", "plots", "cellfile", "precision"],
-    ["cells", "store"],
+    ["cells", "store", "writing"],
     ["cover", "player"],
     ["assemble"],
     ["campaign"],
