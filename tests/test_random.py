@@ -367,3 +367,13 @@ def test_a_jax_key_may_stand_in_for_a_stream(draw):
     np.testing.assert_array_equal(one, again)
     assert one[-1] != other[-1]
     assert one.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_minus_log_of_rest_keeps_its_precision(dtype):
+    u = np.concatenate([np.geomspace(1e-25, 0.5, 20_001), np.linspace(0.1, 1 - 1e-6, 20_001)]).astype(dtype)
+    with jax.enable_x64(dtype == np.float64):
+        found = np.asarray(jax.jit(random.minus_log_of_rest)(jnp.asarray(u)), np.longdouble)
+        assert np.isposinf(random.minus_log_of_rest(jnp.ones((), dtype)))
+    expected = -np.log1p(-u.astype(np.longdouble))
+    assert np.max(np.abs(found / expected - 1)) < 3 * np.finfo(dtype).eps

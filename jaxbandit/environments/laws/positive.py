@@ -122,7 +122,7 @@ class Frechet(Located):
         """The quantile at one minus a deep uniform."""
         del t
         a = of_arm(self.tail_index, arm)
-        exponential = -jnp.log1p(-random.deep_uniform(key))  # small where the loss is large
+        exponential = random.minus_log_of_rest(random.deep_uniform(key))  # small where the loss is large
         return of_arm(self.arm_means, arm) * jnp.exp(of_arm(self.log_unit, arm) - jnp.log(exponential) / a)
 
     def raw_moment(self, alpha: float) -> np.ndarray:
