@@ -7,7 +7,6 @@ from jaxbandit import xla as _xla
 
 _xla.configure()
 
-from jaxbandit.engine import play as play
 from jaxbandit.environments import ENVIRONMENTS as ENVIRONMENTS
 from jaxbandit.game import game_key as game_key
 from jaxbandit.game import start as start
@@ -16,6 +15,7 @@ from jaxbandit.grid import grid as grid
 from jaxbandit.growth import onset as onset
 from jaxbandit.growth import slope as slope
 from jaxbandit.policies import POLICIES as POLICIES
+from jaxbandit.pure import play as play
 from jaxbandit.ranking import ranking as ranking
 from jaxbandit.readers import read_table as read_table
 from jaxbandit.results import compare as compare

@@ -18,10 +18,9 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import entries, runner, study
-from jaxbandit.engine import is_stationary
 from jaxbandit.environments import Bernoulli, Pareto, StudentT, Switching
 from jaxbandit.facts import FACTS, SUMS, Certified, tolerance
-from jaxbandit.game import Environment, as_arrays
+from jaxbandit.game import Environment, as_arrays, is_stationary
 from jaxbandit.policies import UniINF
 from jaxbandit.progress import bar
 from jaxbandit.runner import Engine, Timing

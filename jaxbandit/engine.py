@@ -17,8 +17,15 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from jaxbandit import arms, draws, kernels, lanes, random
-from jaxbandit.game import Environment, Outcome, Policy, as_arrays, compensated_add, first_failure, play_round
+from jaxbandit import arms, draws, kernels, lanes, random, xla
+from jaxbandit.game import (
+    Environment,
+    Outcome,
+    Policy,
+    compensated_add,
+    first_failure,
+    play_round,
+)
 from jaxbandit.rows import Rows
 from jaxbandit.types import Array
 
@@ -48,6 +55,15 @@ class Carry(NamedTuple):
     failed: Array  # [lanes]
 
 
+class _Loop(NamedTuple):
+    """A block inside the loop over chunks of rounds."""
+
+    packed: list[Array]  # state, sums, failures and the words of the next round: ``Rows``
+    t: Array
+    pulls: Array
+    seen: dict[str, Array]  # of the last chunk, [chunk, ..., lanes]
+
+
 class Tally(NamedTuple):
     """What a block hands out; leading axis: stops."""
 
@@ -65,20 +81,15 @@ def place(tree: Any, mesh: Mesh) -> Any:
     )
 
 
-def is_stationary(environment: Environment) -> bool:
-    """Whether ``means(t)`` ignores ``t``, read off its jaxpr."""
-    jaxpr = jax.make_jaxpr(lambda environment, t: environment.means(t))(as_arrays(environment), jnp.int32(1)).jaxpr
-    used = [atom for eqn in jaxpr.eqns for atom in eqn.invars] + list(jaxpr.outvars)
-    return not any(atom is jaxpr.invars[-1] for atom in used)
-
-
 @functools.partial(jax.jit, static_argnames=("num_arms", "program"))
 def begin(policy: Policy, keys: Array, num_arms: int, program: Program) -> Carry:
     """A block before round 1; leaves of ``policy`` and ``keys`` end in the lane axis."""
-    return _begin(policy, num_arms, keys.shape[-1], program)
+    return start_block(policy, num_arms, keys.shape[-1], program)
 
 
-@functools.partial(jax.jit, static_argnames=("program",), donate_argnames=("carry",))
+@functools.partial(
+    jax.jit, static_argnames=("program",), donate_argnames=("carry",), compiler_options=xla.compiler_options()
+)
 def advance(
     policy: Policy, environment: Environment, keys: Array, carry: Carry, until: Array, stops: Array, program: Program
 ) -> tuple[Carry, Tally]:
@@ -96,7 +107,7 @@ def advance(
     Returns:
       The block, and its tally at each stop (meaningless for stops beyond ``until``).
     """
-    local = functools.partial(_advance, program)
+    local = functools.partial(play_block, program)
     if program.mesh is None:
         return local(policy, environment, keys, carry, until, stops)
     carry_spec = jax.tree.map(_lanes_last, carry)
@@ -110,71 +121,6 @@ def advance(
         check_vma=False,
     )
     return split(policy, environment, keys, carry, until, stops)
-
-
-def play(policy: Policy, environment: Environment, keys: Array, record: Array) -> dict[str, Array]:
-    """Plays a whole study as one pure function of arrays, for use under ``jit``, ``vmap``, ``shard_map``.
-
-    ``simulate`` does the same block by block and adds up in float64.
-
-    Args:
-      policy: One policy. For a sweep, ``vmap`` over one with stacked fields.
-      environment: One world.
-      keys: JAX keys of the games [N], e.g. ``jax.vmap(game_key, (None, 0))(seed, jnp.arange(N))``.
-      record: Increasing rounds [R] at which to look.
-
-    Returns:
-      ``regret`` and ``loss`` [N, R], ``pulls`` [N, R, K], ``failed`` [N].
-
-    Example:
-      >>> import jax, jax.numpy as jnp, jaxbandit as jb
-      >>> keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(64))
-      >>> play = jax.jit(jb.play)
-      >>> out = play(jb.UniINF(horizon=1_000), jb.Bernoulli(means=[0.2, 0.8]), keys, jnp.array([10, 1_000]))
-      >>> out["pulls"].sum(axis=-1)[0].tolist()
-      [10, 1000]
-    """
-    policy, environment = as_arrays(policy), as_arrays(environment)
-    shared = functools.partial(jax.tree.map, lanes.Shared)
-    words = jax.random.key_data(keys).T
-    num_lanes = words.shape[-1]
-    program = Program(stationary=is_stationary(environment))
-    carry = _begin(shared(policy), environment.num_arms, num_lanes, program)
-    record = jnp.asarray(record, jnp.int32)
-    _, tally = _advance(program, shared(policy), shared(environment), words, carry, record[-1], record)
-
-    pulls = jnp.cumsum(tally.pulls, axis=0)  # [R, K, N]
-    sums = {name: jnp.cumsum(total, axis=0) + jnp.cumsum(lost, axis=0) for name, (total, lost) in tally.sums.items()}
-    if program.stationary:
-        means = environment.means(jnp.int32(1))
-        regret = jnp.einsum("rkn,k->rn", pulls.astype(means.dtype), means - jnp.min(means))
-    else:
-        regret = sums["gap"] + _best_fixed_gap(environment, record)[:, None]
-    return {
-        "regret": regret.T,
-        "loss": sums["loss"].T,
-        "pulls": jnp.moveaxis(pulls, -1, 0),
-        "failed": tally.failed[-1],
-    }
-
-
-def _best_fixed_gap(environment: Environment, record: Array) -> Array:
-    """sum_{t<=n} min_i means(t)[i] - min_i sum_{t<=n} means(t)[i] at each recorded n, [R]."""
-
-    def add(t, sums):
-        (arm, arm_lost), (best, best_lost) = sums
-        means = environment.means(t)
-        return compensated_add(arm, arm_lost, means), compensated_add(best, best_lost, jnp.min(means))
-
-    def segment(carry, stop):
-        t, sums = carry
-        sums = lax.fori_loop(t + 1, stop + 1, add, sums)
-        (arm, arm_lost), (best, best_lost) = sums
-        fixed = jnp.argmin(arm)
-        return (stop, sums), (best - arm[fixed]) + (best_lost - arm_lost[fixed])
-
-    zero, zeros = jnp.zeros(()), jnp.zeros(environment.num_arms)
-    return lax.scan(segment, (jnp.int32(0), ((zeros, zeros), (zero, zero))), record)[1]
 
 
 def _lanes_last(leaf: Any) -> Spec:
@@ -193,7 +139,8 @@ def _tally_spec(carry: Carry, program: Program) -> Tally:
     return Tally(behind(carry.pulls), behind(carry.sums), behind(fields), behind(carry.failed), rounds)
 
 
-def _begin(policy: Any, num_arms: int, num_lanes: int, program: Program) -> Carry:
+def start_block(policy: Any, num_arms: int, num_lanes: int, program: Program) -> Carry:
+    """``begin`` without the compilation."""
     state = lanes.over_lanes(lambda policy: policy.init(num_arms), num_lanes)(policy)
     names = ("loss", *(() if program.stationary else ("gap",)), *program.measures)
     return Carry(
@@ -205,49 +152,60 @@ def _begin(policy: Any, num_arms: int, num_lanes: int, program: Program) -> Carr
     )
 
 
-def _advance(program: Program, policy, environment, keys, carry: Carry, until, stops) -> tuple[Carry, Tally]:
+def play_block(program: Program, policy, environment, keys, carry: Carry, until, stops) -> tuple[Carry, Tally]:
     """``advance`` on the lanes of one device."""
     num_arms, num_lanes = carry.pulls.shape
     needed = draws.needed(policy, environment, carry.state)
-    one_game = functools.partial(_play_one, needed, program)
-    play_one = lanes.over_lanes(one_game, num_lanes)
+    words = jax.ShapeDtypeStruct((sum(count for _, _, count in needed), num_lanes), jnp.uint32)
+    rows = Rows(((carry.state, carry.sums, carry.failed), [words, words]))
+    one_game: Any = functools.partial(_play_one, needed, program)
     kernel = kernels.choose(one_game, needed, (policy, environment), carry, program.mesh)
 
-    def play_chunk(carry: Carry, limit: Array):
-        count = jnp.minimum(program.chunk, limit - carry.t)
-        words = [draws.words_of_chunk(keys, carry.t + 1, program.chunk, *draw) for draw in needed]
-        seen = _empty_rounds(program, num_arms, num_lanes)
+    def play_one(policy, environment, dressed, t):
+        in_play, now = rows.undressed(dressed)
+        in_play, outcome = one_game(policy, environment, *in_play, t, draws.by_draw(now, needed))
+        return rows.dressed((in_play, now))[0], outcome
 
-        def words_of(i):
-            return [[lax.dynamic_index_in_dim(word, i, keepdims=False) for word in pair] for pair in words]
+    def play_chunk(limit: Array, loop: _Loop) -> _Loop:
+        count = jnp.minimum(program.chunk, limit - loop.t)
+        words = draws.words_of_rounds(keys, loop.t + 1, program.chunk + 1, needed)
 
-        def body(i, loop):
-            packed, seen = loop
-            in_play, now = rows.unpack(packed)
-            in_play, outcome = play_one(policy, environment, *in_play, lanes.Shared(carry.t + 1 + i), now)
+        def body(i, inner):
+            packed, seen = inner
+            t = lanes.Shared(loop.t + 1 + i)
+            in_play, outcome = lanes.over_lanes(play_one, num_lanes)(policy, environment, rows.unpack(packed), t)
             seen = jax.tree.map(lambda all_, one: lax.dynamic_update_index_in_dim(all_, one, i, 0), seen, outcome)
-            return rows.pack((in_play, words_of(i + 1))), seen
+            # Fetched a round ahead: an address that depends on i keeps LLVM from vectorising large rounds.
+            following = [lax.dynamic_index_in_dim(half, i + 1, keepdims=False) for half in words]
+            return rows.pack(rows.dressed((in_play, following))), seen
 
-        # The words are fetched a round ahead: an address that depends on i keeps LLVM from vectorising large rounds.
-        loop = ((carry.state, carry.sums, carry.failed), words_of(0))
-        rows = Rows(loop)
-        packed, seen = lax.fori_loop(0, count, body, (rows.pack(loop), seen))
-        (state, sums, failed), _ = rows.unpack(packed)
-        pulls = carry.pulls + _count_pulls(seen["arm"], num_arms)
-        return Carry(state, carry.t + count, pulls, sums, failed), seen
+        packed, seen = lax.fori_loop(0, count, body, (loop.packed, loop.seen))
+        pulls = loop.pulls + _count_pulls(seen["arm"], count, num_arms)
+        return _Loop(packed, loop.t + count, pulls, seen)
+
+    def enter_loop(carry: Carry) -> _Loop:
+        first = [half[0] for half in draws.words_of_rounds(keys, carry.t + 1, 1, needed)]
+        in_play = carry.state, carry.sums, carry.failed
+        return _Loop(
+            rows.pack(rows.dressed((in_play, first))), carry.t, carry.pulls, _rounds(program, num_arms, num_lanes)
+        )
+
+    def leave_loop(loop: _Loop) -> Carry:
+        (state, sums, failed), _ = rows.undressed(rows.unpack(loop.packed))
+        return Carry(state, loop.t, loop.pulls, sums, failed)
 
     def play_to(carry: Carry, stop: Array):
         limit = jnp.minimum(stop, until)
         if kernel is not None:
             return _hand_out(kernel(keys, carry, limit), stop, program)
-        carry = lax.while_loop(lambda carry: carry.t < limit, lambda carry: play_chunk(carry, limit)[0], carry)
-        return _hand_out(carry, stop, program)
+        loop = lax.while_loop(lambda loop: loop.t < limit, functools.partial(play_chunk, limit), enter_loop(carry))
+        return _hand_out(leave_loop(loop), stop, program)
 
     if not program.trace:
         return lax.scan(play_to, carry, stops)
-    carry, seen = play_chunk(carry, until)
-    carry, tally = lax.scan(lambda carry, stop: _hand_out(carry, stop, program), carry, stops)
-    return carry, tally._replace(rounds=Outcome(**seen))
+    loop = play_chunk(until, enter_loop(carry))
+    carry, tally = lax.scan(lambda carry, stop: _hand_out(carry, stop, program), leave_loop(loop), stops)
+    return carry, tally._replace(rounds=Outcome(**loop.seen))
 
 
 def _play_one(needed: list, program: Program, policy, environment, state, sums, failed, t, words):
@@ -266,10 +224,11 @@ def _play_one(needed: list, program: Program, policy, environment, state, sums, 
     return (after, sums, first_failure(failed, t, after)), seen
 
 
-def _count_pulls(arms_seen: Array, num_arms: int) -> Array:
-    """How often each arm is among the rounds [chunk, lanes]: [K, lanes]. Once a chunk is cheaper than every round."""
+def _count_pulls(arms_seen: Array, count: Array, num_arms: int) -> Array:
+    """How often each arm is among the first ``count`` of [chunk, lanes]: [K, lanes]. Cheaper than round by round."""
     arm = jnp.arange(num_arms, dtype=jnp.int32)[:, None]
-    return functools.reduce(operator.add, ((row[None] == arm).astype(jnp.int32) for row in arms_seen))
+    played = ((row[None] == arm) & (i < count) for i, row in enumerate(arms_seen))
+    return functools.reduce(operator.add, (pulls.astype(jnp.int32) for pulls in played))
 
 
 def _hand_out(carry: Carry, stop: Array, program: Program) -> tuple[Carry, Tally]:
@@ -295,8 +254,9 @@ def _tables_are_broken(carry: Carry) -> Array:
     return functools.reduce(operator.or_, broken, jnp.zeros(carry.failed.shape, bool))
 
 
-def _empty_rounds(program: Program, num_arms: int, num_lanes: int) -> dict[str, Array]:
-    arm = jnp.full((program.chunk, num_lanes), -1, jnp.int32)  # a round not played counts for no arm
+def _rounds(program: Program, num_arms: int, num_lanes: int) -> dict[str, Array]:
+    """Room for what is seen of the rounds of a chunk."""
+    arm = jnp.zeros((program.chunk, num_lanes), jnp.int32)
     if not program.trace:
         return {"arm": arm}
     x = jnp.zeros((program.chunk, num_arms, num_lanes))

@@ -178,3 +178,10 @@ def compensated_add(total: Array, lost: Array, term: Array) -> tuple[Array, Arra
     """Adds ``term`` to an unevaluated sum ``total + lost``; an infinite term makes it infinite."""
     total, error = arms.two_sum(total, term)
     return total, jnp.where(jnp.isfinite(total), lost + error, 0)
+
+
+def is_stationary(environment: Environment) -> bool:
+    """Whether ``means(t)`` ignores ``t``, read off its jaxpr."""
+    jaxpr = jax.make_jaxpr(lambda environment, t: environment.means(t))(as_arrays(environment), jnp.int32(1)).jaxpr
+    used = [atom for eqn in jaxpr.eqns for atom in eqn.invars] + list(jaxpr.outvars)
+    return not any(atom is jaxpr.invars[-1] for atom in used)

@@ -5,28 +5,42 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 
 from jaxbandit import lanes
 from jaxbandit.types import Array
 
 
 class Rows:
-    """How the leaves of a tree, arrays that end in the lane axis, lie in one table [rows, lanes] per dtype.
+    """How the leaves of a tree, arrays that end in the lane axis, lie in one table [rows, lanes] per width of dtype.
 
-    A loop copies every array it carries: thirty vectors in one table are copied at once. Leaves too
-    large to be unrolled are left as they are.
+    A loop copies every array it carries: thirty vectors in one table are copied at once. A table has one dtype, so
+    whole numbers go as floats of the same bits (``dressed``). Leaves too large to be unrolled are left as they are.
     """
 
     def __init__(self, tree: Any):
         leaves, self._structure = jax.tree.flatten(tree)
-        self._shapes = [leaf.shape for leaf in leaves]
+        self._leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
         small = [n for n, leaf in enumerate(leaves) if lanes.is_small(leaf.shape[:-1])]
-        dtypes = sorted({leaves[n].dtype for n in small}, key=str)
-        self._groups = [[n for n in small if leaves[n].dtype == dtype] for dtype in dtypes]
+        self._dressed = {n: _table_dtype(leaves[n].dtype) for n in small}
+        self._groups = [
+            [n for n in small if self._dressed[n] == dtype] for dtype in dict.fromkeys(self._dressed.values())
+        ]
         self._large = [n for n in range(len(leaves)) if n not in small]
 
+    def dressed(self, tree: Any) -> Any:
+        """The tree in the dtypes of its tables."""
+        leaves = jax.tree.leaves(tree)
+        return self._unflatten([_as(leaf, self._dressed.get(n, leaf.dtype)) for n, leaf in enumerate(leaves)])
+
+    def undressed(self, tree: Any) -> Any:
+        """The tree in its own dtypes."""
+        pairs = zip(jax.tree.leaves(tree), self._leaves, strict=True)
+        return self._unflatten([_as(leaf, own.dtype) for leaf, own in pairs])
+
     def pack(self, tree: Any) -> list[Array]:
-        """The tables, then the large leaves."""
+        """The tables, then the large leaves, of a tree in the dtypes of its tables."""
         leaves = jax.tree.leaves(tree)
         tables = [
             jnp.concatenate([leaves[n].reshape(-1, leaves[n].shape[-1]) for n in group]) for group in self._groups
@@ -34,12 +48,26 @@ class Rows:
         return tables + [leaves[n] for n in self._large]
 
     def unpack(self, packed: list[Array]) -> Any:
-        """The tree."""
+        """The tree, in the dtypes of its tables."""
         leaves: dict[int, Array] = dict(zip(self._large, packed[len(self._groups) :], strict=True))
         for group, table in zip(self._groups, packed, strict=False):
             first = 0
             for n in group:
-                size = math.prod(self._shapes[n][:-1])
-                leaves[n] = table[first : first + size].reshape(self._shapes[n])
+                shape = self._leaves[n].shape
+                size = math.prod(shape[:-1])
+                leaves[n] = table[first : first + size].reshape(shape)
                 first += size
-        return jax.tree.unflatten(self._structure, [leaves[n] for n in range(len(leaves))])
+        return self._unflatten([leaves[n] for n in range(len(leaves))])
+
+    def _unflatten(self, leaves: list[Array]) -> Any:
+        return jax.tree.unflatten(self._structure, leaves)
+
+
+def _table_dtype(dtype: Any) -> Any:
+    """The float of the same width; the dtype itself if there is none, as for truth values and keys."""
+    number = jnp.issubdtype(dtype, jnp.number)
+    return {4: np.dtype(np.float32), 8: np.dtype(np.float64)}.get(dtype.itemsize, dtype) if number else dtype
+
+
+def _as(leaf: Array, dtype: Any) -> Array:
+    return leaf if leaf.dtype == dtype else lax.bitcast_convert_type(leaf, dtype)

@@ -18,7 +18,7 @@ from jax.sharding import Mesh
 
 from jaxbandit import engine, kernels, lanes, totals
 from jaxbandit.checkpoint import Keeper, Snapshot, take_snapshot
-from jaxbandit.game import Environment, Policy, game_key
+from jaxbandit.game import Environment, Policy, game_key, is_stationary
 from jaxbandit.types import fingerprint, shared_leaves
 
 STOPS = 16  # recorded rounds per call
@@ -127,7 +127,7 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
     policies, environments = _stacked(job.policies, mesh), _stacked(job.environments, mesh)
     state_fields = _state_fields(job.policies[0], job.num_arms)
     program = engine.Program(
-        stationary=engine.is_stationary(job.environments[0]),
+        stationary=is_stationary(job.environments[0]),
         chunk=config.chunk or engine.CHUNK,
         measures=tuple(name for name in job.measures if name not in state_fields),
         fields=tuple(name for name in job.measures if name in state_fields),

@@ -16,12 +16,14 @@ from jax._src import xla_bridge
 
 # For kernels with many results (``fusion``), whose inner loop of length two LLVM must unroll whatever its
 # size; and, so that nothing else grows, no loop longer than four. Hundreds of inputs and results are checked for
-# overlap before the vectorised loop, which otherwise is given up beyond 128 checks.
+# overlap before the vectorised loop, which otherwise is given up beyond 128 checks. Two vectors at a time hide the
+# latency of divisions and of sums over arms.
 OPTIONS = {
     "xla_cpu_use_multi_output_fusion": "true",
     "-unroll-threshold": "100000",
     "-unroll-full-max-count": "4",
     "-vectorize-memory-check-threshold": "100000",
+    "-force-vector-interleave": "2",
 }
 _EXTRA = "--xla_backend_extra_options="
 _WIDTH = "--xla_cpu_prefer_vector_width"  # XLA takes 256 bits unless told otherwise
@@ -43,6 +45,12 @@ def configure() -> None:
     if cache.lower() != "off" and setting("jax_compilation_cache_dir") is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_directory(cache)))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def compiler_options() -> dict[str, Any]:
+    """Of the engine's programs: where every core has a device of its own, kernels are not split among the cores."""
+    apart = setting("jax_num_cpu_devices") == usable_cores() and status() == "yes"
+    return {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"} if apart else {}
 
 
 def setting(name: str) -> Any:

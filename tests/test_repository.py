@@ -27,7 +27,7 @@ LAYERS = [
     ["engine", "as_entry", "figures"],
     ["totals", "checkpoint", "entries", "parameters"],
     ["sections"],
-    ["runner", "study"],
+    ["runner", "study", "pure"],
     ["progress", "results"],
     ["statistics", "certify"],
     ["growth", "ranking"],

@@ -19,7 +19,7 @@ from jaxbandit.comparison.form import Cell as Cell
 from jaxbandit.comparison.form import Comparison as Comparison
 from jaxbandit.comparison.form import Line as Line
 from jaxbandit.comparison.form import Row as Row
-from jaxbandit.engine import is_stationary
+from jaxbandit.game import is_stationary
 from jaxbandit.policies import POLICIES
 from jaxbandit.theory import GUARANTEES
 from jaxbandit.types import public_fields

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import statistics, style
-from jaxbandit.engine import is_stationary
+from jaxbandit.game import is_stationary
 from jaxbandit.plots.common import RESAMPLES, labelled, pretty, scale_regret, seeds_note, world_name
 from jaxbandit.results import summary
 

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import bounds, growth, statistics, style
-from jaxbandit.engine import is_stationary
+from jaxbandit.game import is_stationary
 from jaxbandit.plots.common import RESAMPLES, labelled, scale_regret
 from jaxbandit.results import summary
 
