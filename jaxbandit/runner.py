@@ -73,9 +73,12 @@ class Engine:
         """Lanes per device: enough to pay for the dispatch of kernels, few enough for the cache, no more than play."""
         mesh = self.mesh()
         usual = kernels.width(mesh, state_size) or min(1024, 10_240 // num_arms, 65_536 // max(state_size, 1))
-        needed = 1 << (-(-num_lanes // mesh.size) - 1).bit_length()  # a power of two: few widths are ever compiled
-        block = self.block or min(usual, needed)
-        return max(1, -(-block // LANE_MULTIPLE)) * LANE_MULTIPLE
+        each = -(-num_lanes // mesh.size)
+        blocks = -(-each // max(usual, LANE_MULTIPLE))
+        wanted = self.block or -(-each // blocks)
+        # Blocks as even as can be, in steps of up to a quarter so that few widths are ever compiled.
+        step = LANE_MULTIPLE if self.block else max(LANE_MULTIPLE, 1 << wanted.bit_length() >> 3)
+        return -(-wanted // step) * step
 
 
 @dataclasses.dataclass

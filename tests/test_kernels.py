@@ -182,12 +182,15 @@ def test_a_study_by_way_of_the_kernel(monkeypatch):
         np.testing.assert_allclose(by_kernel[name], scanned[name], rtol=1e-5)
 
 
-def test_widths_for_gpus(monkeypatch):
+def test_widths(monkeypatch):
     one = jb.Engine(devices=1)
     assert one.width(10, 22) == 1024
+    assert one.width(10, 22, num_lanes=640) == 640
+    assert one.width(10, 22, num_lanes=1300) == 768  # twice, and not 1024 twice
+    assert one.width(100, 202, num_lanes=1300) == 128
     monkeypatch.setattr(kernels, "mode", lambda mesh: kernels.COMPILED)
     assert one.width(10, 22) == kernels.LANES
-    assert one.width(10, 22, num_lanes=5000) == 8192
+    assert one.width(10, 22, num_lanes=5000) == 5120
     assert one.width(10, 22, num_lanes=1) == 64
     assert one.width(10, 4096) == kernels.NUMBERS // 4096
     assert jb.Engine(devices=1, block=128).width(10, 22) == 128
