@@ -66,6 +66,11 @@ def find(source: xr.Dataset | str | os.PathLike, *, method: str = "normal", simu
     return Findings(ds, stats, verdicts(ds, stats), notes, named)
 
 
+def has_games(directory: pathlib.Path) -> bool:
+    """Whether a directory holds a study that was run, or its dataset."""
+    return Store(directory).manifest() is not None or (directory / "dataset.nc").is_file()
+
+
 def two_sided(ds: xr.Dataset) -> xr.Dataset:
     """The dataset with dimensions ``policy`` and ``environment``, a label and the swept values for every point."""
     if not {"regret", "regret_mean"} & set(ds):

@@ -16,25 +16,8 @@ function startCurves(data) {
   const colour = point => (isDark() ? point.dark : point.light);
   const refresh = () => { chips(); views.forEach(view => view.update()); };
 
-  function chips() {
-    byId("policies").replaceChildren(...data.policies.map((point, p) => {
-      const chip = document.createElement("button");
-      chip.type = "button";
-      chip.className = "chip";
-      chip.dataset.policy = p;
-      chip.hidden = !passes(point) || data.curves.mean[p].every(curve => !curve);
-      chip.setAttribute("aria-pressed", shown.has(p));
-      const dashes = {solid: "", dash: "7 4", dashdot: "7 3 2 3", dot: "2 3"}[point.dash];
-      chip.innerHTML = `<svg width="28" height="8" aria-hidden="true"><line x1="1" y1="4" x2="27" y2="4" stroke="${colour(point)}"
-        stroke-width="3" stroke-dasharray="${dashes}"/></svg>${escaped(point.label)}`;
-      chip.addEventListener("click", () => {
-        if (!shown.delete(p)) shown.add(p);
-        refresh();
-        byId("policies").children[p].focus();
-      });
-      return chip;
-    }));
-  }
+  const chips = () => toggles(byId("policies"), "policy", data.policies, shown, refresh,
+    (point, p) => !passes(point) || data.curves.mean[p].every(curve => !curve));
 
   // Linear by itself where a policy beats every fixed arm, as regret is negative then.
   const isLog = world => (setting.y.value === "automatic"
