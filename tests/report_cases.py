@@ -40,6 +40,16 @@ def study(num_policies: int = 4, num_worlds: int = 3, num_seeds: int = 32, round
     )
 
 
+def worlds_of(ds: xr.Dataset) -> dict:
+    """Worlds for the labels of ``study``: one that changes, and Pareto laws."""
+    tails = dict(zip(map(str, ds.environment.values), ds.tail_index.values, strict=True))
+    law = jb.Pareto(means=[0.5, 1.0], tail_index=1.5556)
+    return {
+        label: jb.Switching(law) if np.isnan(tail) else jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=tail)
+        for label, tail in tails.items()
+    }
+
+
 def kept_as_summary(ds: xr.Dataset) -> xr.Dataset:
     stats = jb.summary(ds)
     return stats[["regret_mean", "regret_stderr", "regret_quantile", "failed"]].assign_attrs(ds.attrs)

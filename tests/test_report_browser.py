@@ -6,7 +6,7 @@ import pytest
 from jaxbandit import report
 from jaxbandit.report import points
 from tests.browser import WAIT, visit
-from tests.report_cases import kept_as_summary, study
+from tests.report_cases import kept_as_summary, study, worlds_of
 
 LOOK = """
 const plots = () => [...document.querySelectorAll(".view .plot")];
@@ -102,7 +102,8 @@ def test_two_hundred_cells_open_in_two_seconds(tmp_path):
     A clock would measure how busy the machine of the test is. The best of three.
     """
     rounds = np.unique(np.rint(np.geomspace(1, 1_000_000, 64)).astype(int))
-    page = report.write(study(10, 20, 16, rounds), tmp_path / "report.html")
+    ds = study(10, 20, 16, rounds)
+    page = report.write(ds, tmp_path / "report.html", worlds=worlds_of(ds))
     assert page.stat().st_size < 7e6
     script = "document.querySelectorAll('.view .plot').forEach(draw); return drawn.size;"
     visits = [visit(page, tmp_path, script, "--window-size=1400,1000") for _ in range(3)]

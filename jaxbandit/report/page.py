@@ -3,7 +3,7 @@
 import os
 import pathlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xarray as xr
@@ -24,6 +24,8 @@ def write(
     method: str = "normal",
     simultaneous: bool = False,
     panels: Sequence[Panel] = (),
+    worlds: Mapping[str, Any] | None = None,
+    data: str | os.PathLike | None = None,
 ) -> pathlib.Path:
     """Writes the report on a study: one HTML page that works offline.
 
@@ -34,6 +36,8 @@ def write(
       method: Of the bands: ``"normal"`` or ``"bootstrap"`` over seeds.
       simultaneous: Whether a band covers its whole curve at once.
       panels: Further parts of the page, shown before the ranking.
+      worlds: The worlds by label, for lower bounds and what is proved; default those of the study.
+      data: Where the study's tables are, if it names any.
 
     Returns:
       The path.
@@ -62,7 +66,7 @@ def write(
     directory = None if isinstance(source, xr.Dataset) or not os.path.isdir(source) else pathlib.Path(source)
     further = answers(directory, render) if directory else None
     only = further is not None and directory is not None and not has_games(directory)
-    findings = None if only else find(source, method=method, simultaneous=simultaneous)
+    findings = None if only else find(source, method=method, simultaneous=simultaneous, worlds=worlds, data=data)
     name = "" if isinstance(source, xr.Dataset) else pathlib.Path(source).resolve().name
     made = list(sections.panels(findings, render, list(panels), further, name))
     attrs = findings.ds.attrs if findings is not None else further.attrs if further else {}

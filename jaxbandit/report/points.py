@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import style
+from jaxbandit import bounds, plots, style
 from jaxbandit.report.findings import Findings
 
 DIGITS = 5  # significant ones of a number on the page
@@ -62,11 +62,21 @@ def explorer(findings: Findings) -> dict[str, Any]:
         "policies": [point | look(n) for n, point in enumerate(points(ds, "policy"))],
         "worlds": points(ds, "environment"),
         "curves": {name: [[compact(c) for c in row] for row in values.values] for name, values in curves.items()},
+        "bounds": [_bound(findings, str(label)) for label in ds.environment.values],
         "shown": _shown(findings),
         "band": f"of the mean: {stats.attrs['band']}",
         "rare": f"{levels[0]} to {levels[1]} % of the games",
         "heat": style.HEAT.capitalize(),
     }
+
+
+def _bound(findings: Findings, label: str) -> dict[str, Any] | None:
+    """The order of the lower bound that applies to a world, if that is known."""
+    found = plots.lower_bound(findings.worlds.get(label), findings.ds["round"].values)
+    if found is None:
+        return None
+    kind, order = found
+    return {"text": bounds.LABELS[kind], "at": compact(order)}
 
 
 def has_heat(data: dict[str, Any]) -> bool:

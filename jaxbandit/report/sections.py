@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandit import tables
-from jaxbandit.report import words
+from jaxbandit.report import growth, words
 from jaxbandit.report.answers import Answers
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.panel import Panel, Render
@@ -55,9 +55,12 @@ def panels(
     if findings is not None:
         data = explorer(findings)
         yield Panel("Summary", summary(findings, render, len(list(troubles(findings, answers)))))
-        yield Panel("Regret over time", render("curves.html", data=as_json(data)))
+        yield Panel("Regret over time", render("curves.html", data=as_json(data), bounds=any(data["bounds"])))
         if has_heat(data):
             yield Panel("Final regret at a glance", render("heat.html", rounds=data["rounds"][-1]))
+        growing = growth.panel(findings, render)
+        if growing is not None:
+            yield growing
     yield from answers.panels if answers else ()
     yield from extra
     if findings is not None:
