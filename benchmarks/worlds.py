@@ -45,6 +45,7 @@ def examples(means: list[float]) -> dict[str, object]:
         "student_t": jb.StudentT(means=means, tail_index=1.6),
         "weibull": jb.Weibull(means=means, shape=0.4),
         "switching": jb.Switching(law),
+        "shifting": jb.Shifting(law, shift=wide),
         "swap": jb.Swap(law, horizon=ROUNDS),
         "drifting": jb.Drifting(law, "random_walk", amplitude=wide, step=0.1 * wide, seed=1),
         "corrupted": jb.Corrupted(law, budget=ROUNDS // 20, horizon=ROUNDS),
