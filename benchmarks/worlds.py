@@ -46,6 +46,7 @@ def examples(means: list[float], rounds: int = ROUNDS) -> dict[str, object]:
         "student_t": jb.StudentT(means=means, tail_index=1.6),
         "weibull": jb.Weibull(means=means, shape=0.4),
         "switching": jb.Switching(law),
+        "shifting": jb.Shifting(law, shift=wide),
         "swap": jb.Swap(law, horizon=rounds),
         "drifting": jb.Drifting(law, "random_walk", amplitude=wide, step=0.1 * wide, seed=1),
         "corrupted": jb.Corrupted(law, budget=rounds // 20, horizon=rounds),

@@ -177,15 +177,19 @@ def plot(
 
 @app.command("report")
 def report_(
-    source: Annotated[pathlib.Path, typer.Argument(help="What `run` left: its directory, or a dataset (.nc).")],
+    source: Annotated[
+        pathlib.Path, typer.Argument(help="A directory that `run`, `sensitivity`, `tune`, `worst` left; a .nc.")
+    ],
     out: Annotated[pathlib.Path | None, typer.Option(help="The page; default report.html beside the data.")] = None,
     band: Annotated[str, typer.Option(help="normal or bootstrap.")] = "normal",
     simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Bands that cover whole curves.")] = False,
+    data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
 ) -> None:
-    """Writes one HTML page that works offline: who won and how sure, curves, heat maps, tests, provenance."""
+    """Writes one HTML page that works offline: who won and how sure, curves, growth, sensitivity, tests, provenance."""
     from jaxbandit import report
 
-    console.print(f"report  {report.write(source, out, method=band, simultaneous=simultaneous)}", soft_wrap=True)
+    page = report.write(source, out, method=band, simultaneous=simultaneous, data=data)
+    console.print(f"report  {page}", soft_wrap=True)
 
 
 @app.command()

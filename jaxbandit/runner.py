@@ -63,9 +63,8 @@ class Engine:
             available = jax.local_devices()
             count = len(available) if devices is None else devices
             if not 1 <= count <= len(available):
-                raise ValueError(
-                    f"Engine.devices is {count}, but JAX sees {len(available)}; `jaxbandit doctor` shows them"
-                )
+                seen = f"JAX sees {len(available)}; `jaxbandit doctor` shows them"
+                raise ValueError(f"Engine.devices is {count}, but {seen}")
             devices = available[:count]
         return Mesh(np.asarray(devices), (engine.LANES,))
 
@@ -74,11 +73,10 @@ class Engine:
         mesh = self.mesh()
         usual = kernels.width(mesh, state_size) or min(1024, 10_240 // num_arms, 65_536 // max(state_size, 1))
         each = -(-num_lanes // mesh.size)
-        blocks = -(-each // max(usual, LANE_MULTIPLE))
-        wanted = self.block or -(-each // blocks)
-        # Blocks as even as can be, in steps of up to a quarter so that few widths are ever compiled.
-        step = LANE_MULTIPLE if self.block else max(LANE_MULTIPLE, 1 << wanted.bit_length() >> 3)
-        return -(-wanted // step) * step
+        even = self.block or -(-each // -(-each // max(usual, LANE_MULTIPLE)))
+        # In steps of up to a quarter, unless it was asked for: few widths are ever compiled.
+        step = LANE_MULTIPLE if self.block else max(LANE_MULTIPLE, 1 << even.bit_length() >> 3)
+        return -(-even // step) * step
 
 
 @dataclasses.dataclass

@@ -6,6 +6,7 @@ units of its own standard error, which follows the skewness. Quantiles and proba
 that hold for every distribution. Every result says in its attribute ``band`` how it was made.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
@@ -15,6 +16,7 @@ import numpy as np
 import xarray as xr
 
 NUM_RESAMPLES = 2_000
+KEPT = 1 << 23  # numbers of resamples that are held on to
 
 
 class Interval(NamedTuple):
@@ -165,9 +167,20 @@ def studentised(table: np.ndarray, num_resamples: int, seed: int) -> np.ndarray:
 
 
 def resamples(num_seeds: int, num_resamples: int, seed: int) -> np.ndarray:
-    """The share of each seed in each bootstrap sample: [resamples, seeds]."""
+    """The share of each seed in each bootstrap sample: [resamples, seeds]; not to be written to."""
+    # A table of many cells asks for the same ones again and again; large ones are not held on to.
+    draw = _kept_resamples if num_seeds * num_resamples <= KEPT else _resamples
+    return draw(num_seeds, num_resamples, seed)
+
+
+def _resamples(num_seeds: int, num_resamples: int, seed: int) -> np.ndarray:
     counts = np.random.default_rng(seed).multinomial(num_seeds, np.full(num_seeds, 1 / num_seeds), size=num_resamples)
-    return counts / num_seeds
+    shares = counts / num_seeds
+    shares.flags.writeable = False
+    return shares
+
+
+_kept_resamples = functools.lru_cache(maxsize=2)(_resamples)
 
 
 def mean_and_stderr(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -61,9 +61,19 @@ def swapped_from(round_):
     return np.where(np.arange(1, T + 1)[:, None] >= round_, MEANS[::-1], MEANS)  # MEANS is in order
 
 
+def shifted(shift):
+    """Up in every other of the phases of 1, 2, 4, 7, 12, ... rounds."""
+    lengths = [1]
+    while sum(lengths) < T:
+        lengths.append(int(np.ceil(1.6 * lengths[-1])))
+    phases = np.repeat(np.arange(len(lengths)), lengths)[:T, None]
+    return np.asarray(MEANS) + shift * (phases % 2)
+
+
 # Every schedule, and its means of T rounds in closed form where there is one.
 SCHEDULES = {
     "switching": [(jb.Switching(LAW, lengths=[100, 1000]), swapped_from(101))],
+    "shifting": [(jb.Shifting(LAW, shift=0.5), shifted(0.5))],
     "swap": [
         (jb.Swap(LAW), swapped_from(101)),
         (jb.Swap(jb.StudentT(means=MEANS, tail_index=1.5), at=0.25, horizon=2 * T), swapped_from(101)),
@@ -402,6 +412,9 @@ def test_the_minimax_gap_shrinks_with_the_horizon(horizon):
         (lambda: jb.Swap(jb.Pareto), ["Swap.law", "Pareto", "make one: jb.Pareto("]),
         (lambda: jb.Swap(LAW, at=1.5), ["Swap.at", "1.5", "<= 1", "share of the horizon"]),
         (lambda: jb.Swap(LAW, horizon=0), ["Swap.horizon", "0", ">= 1", "that of the run"]),
+        (lambda: jb.Shifting(LAW, shift=0), ["Shifting.shift", "0", "> 0"]),
+        (lambda: jb.Shifting(jb.Switching(LAW), shift=1.0), ["Shifting.law", "means of its own"]),
+        (lambda: jb.Shifting(jb.Bernoulli(means=[0.2, 0.8]), shift=0.5), ["Shifting.shift", "out of what the law"]),
         (lambda: jb.Drifting(LAW, "linear", amplitude=0.1), ["Drifting.kind", "'linear'", "'random_walk'"]),
         (lambda: jb.Drifting(LAW, "sinusoidal", amplitude=0.1), ["Drifting", "needs period", "period=..."]),
         (lambda: jb.Drifting(LAW, "random_walk", amplitude=0.1), ["Drifting", "needs step", "step=..."]),

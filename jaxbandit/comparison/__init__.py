@@ -21,7 +21,7 @@ from jaxbandit.comparison.form import Line as Line
 from jaxbandit.comparison.form import Row as Row
 from jaxbandit.game import is_stationary
 from jaxbandit.policies import POLICIES
-from jaxbandit.theory import GUARANTEES
+from jaxbandit.theory import GUARANTEES, Order
 from jaxbandit.types import public_fields
 
 LAST_DOUBLINGS = 4  # that an exponent is fitted over
@@ -85,18 +85,28 @@ def _line(
     worlds: Mapping[str, Any],
     level: float,
 ) -> Line:
-    guarantee = GUARANTEES.get(_head(policy))
-    order = None if guarantee is None else guarantee.stochastic if stochastic else guarantee.adversarial
     cells = []
     for column in columns:
         label = at.get((kind, column))
         if label is None:
             cells.append(None)
             continue
-        promised = None if order is None or np.isnan(column) else order.exponent(column, worlds[label].num_arms)
-        promised = None if promised is None or promised >= 1 else promised  # regret is at most linear anyway
+        promised = promised_exponent(policy, worlds[label], stochastic)
         cells.append(measured(regret.sel(environment=label), promised, level))
-    return Line(kind, stochastic, order, tuple(cells))
+    return Line(kind, stochastic, proved(policy, stochastic), tuple(cells))
+
+
+def proved(policy: str, stochastic: bool) -> Order | None:
+    """The order that is proved for a policy, by its label, in a world that is stochastic or not."""
+    guarantee = GUARANTEES.get(_head(policy))
+    return None if guarantee is None else guarantee.stochastic if stochastic else guarantee.adversarial
+
+
+def promised_exponent(policy: str, world: Any, stochastic: bool) -> float | None:
+    """The exponent of T in what is proved; none where nothing is, or only what holds for every policy."""
+    order, alpha = proved(policy, stochastic), _order(world)
+    promised = None if order is None or np.isnan(alpha) else order.exponent(alpha, world.num_arms)
+    return None if promised is None or promised >= 1 else promised  # regret is at most linear anyway
 
 
 def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95) -> Cell | None:

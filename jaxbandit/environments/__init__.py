@@ -15,7 +15,7 @@ from jaxbandit.environments.laws import (
     Weibull,
 )
 from jaxbandit.environments.replay import Replay
-from jaxbandit.environments.schedules import Corrupted, Drifting, MinimaxHard, Scheduled, Swap, Switching
+from jaxbandit.environments.schedules import Corrupted, Drifting, MinimaxHard, Scheduled, Shifting, Swap, Switching
 
 ENVIRONMENTS: dict[str, type] = {
     "bernoulli": Bernoulli,
@@ -32,6 +32,7 @@ ENVIRONMENTS: dict[str, type] = {
     "student_t": StudentT,
     "weibull": Weibull,
     "switching": Switching,
+    "shifting": Shifting,
     "swap": Swap,
     "drifting": Drifting,
     "corrupted": Corrupted,

@@ -23,6 +23,7 @@ from jaxbandit.plots.common import RESAMPLES as RESAMPLES
 from jaxbandit.plots.common import labelled as labelled
 from jaxbandit.plots.common import worlds_of as worlds_of
 from jaxbandit.plots.curves import growth_curves as growth_curves
+from jaxbandit.plots.curves import lower_bound as lower_bound
 from jaxbandit.plots.curves import regret_curves as regret_curves
 from jaxbandit.plots.decomposition import PARTS as PARTS
 from jaxbandit.plots.decomposition import balance as balance

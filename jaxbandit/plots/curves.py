@@ -122,17 +122,28 @@ def _draw_fit(panel, rounds: np.ndarray, mean: np.ndarray, slope: float) -> None
         panel.plot(rounds, line, color="#888888", linewidth=4, alpha=0.35, zorder=1)
 
 
+def lower_bound(world: Any, rounds: np.ndarray) -> tuple[str, np.ndarray] | None:
+    """The lower bound that applies to a world, as an order: its kind in ``bounds.LABELS`` and its values.
+
+    That of the instance for a stationary world, the minimax one for one that changes; None for a world that declares
+    no moment.
+    """
+    alpha = getattr(world, "moment_order", None)
+    if alpha is None or getattr(world, "moment", None) is None or world.num_arms < 2:
+        return None
+    sigma = world.moment(alpha)
+    if not is_stationary(world):
+        return "minimax", bounds.minimax(rounds, world.num_arms, alpha, sigma)
+    means = np.asarray(world.means(1), np.float64)
+    return "instance", bounds.instance(rounds, means - means.min(), alpha, sigma)
+
+
 def _draw_bound(panel, world: Any, rounds: np.ndarray) -> None:
     """The order of the lower bound that applies to a world; the frame stays that of the curves."""
-    if world is None or getattr(world, "moment", None) is None:
+    found = lower_bound(world, rounds)
+    if found is None:
         return
-    alpha = world.moment_order
-    sigma = world.moment(alpha)
-    if is_stationary(world):
-        means = np.asarray(world.means(1), np.float64)
-        kind, order = "instance", bounds.instance(rounds, means - means.min(), alpha, sigma)
-    else:
-        kind, order = "minimax", bounds.minimax(rounds, world.num_arms, alpha, sigma)
+    kind, order = found
     bottom, top = panel.get_ylim()
     seen = (order > bottom / 10) & (order < top * 10)
     outside = "" if seen.any() else " (outside the frame)"

@@ -6,11 +6,13 @@ import os
 import pathlib
 import re
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from jaxbandit import statistics, style, tables
+from jaxbandit import plots, statistics, style, tables
 from jaxbandit.assemble import load, opened
 from jaxbandit.report.verdicts import Verdict, verdicts
 from jaxbandit.store import Store
@@ -28,23 +30,34 @@ class Findings:
       stats: Its ``summary`` with the bands that are drawn, and the number of ``seeds`` of each cell.
       verdicts: Who won, world by world.
       notes: Warnings of opening it.
-      source: The directory or file it is from, as it was given; empty for a dataset.
+      worlds: The worlds by label, where they are known.
+      no_worlds: Why they are not.
     """
 
     ds: xr.Dataset
     stats: xr.Dataset
     verdicts: list[Verdict]
     notes: list[str]
-    source: str
+    worlds: Mapping[str, Any]
+    no_worlds: str
 
 
-def find(source: xr.Dataset | str | os.PathLike, *, method: str = "normal", simultaneous: bool = False) -> Findings:
+def find(
+    source: xr.Dataset | str | os.PathLike,
+    *,
+    method: str = "normal",
+    simultaneous: bool = False,
+    worlds: Mapping[str, Any] | None = None,
+    data: str | os.PathLike | None = None,
+) -> Findings:
     """Opens a directory, a file or a dataset and looks at it.
 
     Args:
       source: What ``run`` left or ``simulate`` returned.
       method: Of the bands: ``"normal"`` or ``"bootstrap"``.
       simultaneous: Whether a band covers its whole curve at once.
+      worlds: The worlds by label; default those of the study that the dataset carries.
+      data: Where the study's tables are, if it names any.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -62,8 +75,13 @@ def find(source: xr.Dataset | str | os.PathLike, *, method: str = "normal", simu
     if method != "normal" or simultaneous:
         stats = _with_bands(ds, stats, method, simultaneous)
     notes = [str(warning.message) for warning in caught]
-    named = "" if isinstance(source, xr.Dataset) else os.fspath(source)
-    return Findings(ds, stats, verdicts(ds, stats), notes, named)
+    known, why = (worlds, "") if worlds is not None else _worlds(ds, data)
+    return Findings(ds, stats, verdicts(ds, stats), notes, known, why)
+
+
+def has_games(directory: pathlib.Path) -> bool:
+    """Whether a directory holds a study that was run, or its dataset."""
+    return Store(directory).manifest() is not None or (directory / "dataset.nc").is_file()
 
 
 def two_sided(ds: xr.Dataset) -> xr.Dataset:
@@ -88,6 +106,15 @@ def two_sided(ds: xr.Dataset) -> xr.Dataset:
 
 def _open(source: pathlib.Path) -> xr.Dataset:
     return load(source) if source.is_dir() and Store(source).manifest() is not None else opened(source)
+
+
+def _worlds(ds: xr.Dataset, data: str | os.PathLike | None) -> tuple[Mapping[str, Any], str]:
+    """The worlds of the study that a dataset carries, or why there are none."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = plots.worlds_of(ds, None if data is None else pathlib.Path(data))
+    why = "" if found else "the dataset carries no study file; pass worlds={label: world} to report.write"
+    return found, str(caught[0].message) if caught and not found else why
 
 
 def _is_of_world(axis: str, ds: xr.Dataset) -> bool:

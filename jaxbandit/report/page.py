@@ -3,13 +3,14 @@
 import os
 import pathlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xarray as xr
 
 from jaxbandit.report import sections, words
-from jaxbandit.report.findings import find
+from jaxbandit.report.answers import answers
+from jaxbandit.report.findings import find, has_games
 from jaxbandit.report.panel import Panel
 from jaxbandit.version import __version__
 
@@ -23,15 +24,20 @@ def write(
     method: str = "normal",
     simultaneous: bool = False,
     panels: Sequence[Panel] = (),
+    worlds: Mapping[str, Any] | None = None,
+    data: str | os.PathLike | None = None,
 ) -> pathlib.Path:
     """Writes the report on a study: one HTML page that works offline.
 
     Args:
-      source: The directory that ``jaxbandit run`` left, its ``dataset.nc``, or what ``simulate`` returned.
+      source: The directory that ``jaxbandit run`` left, its ``dataset.nc``, or what ``simulate`` returned. What
+        ``jaxbandit sensitivity``, ``tune`` or ``worst`` left in a directory is on the page too, or alone.
       path: Where to write; default ``report.html`` beside the data.
       method: Of the bands: ``"normal"`` or ``"bootstrap"`` over seeds.
       simultaneous: Whether a band covers its whole curve at once.
       panels: Further parts of the page, shown before the ranking.
+      worlds: The worlds by label, for lower bounds and what is proved; default those of the study.
+      data: Where the study's tables are, if it names any.
 
     Returns:
       The path.
@@ -53,17 +59,22 @@ def write(
         given = pathlib.Path(source)
         path = (given if given.is_dir() else given.parent) / "report.html"
     path = pathlib.Path(path)
-    findings = find(source, method=method, simultaneous=simultaneous)
 
     def render(name: str, **shown: Any) -> str:
         return environment.get_template(name).render(**shown)
 
-    made = list(sections.panels(findings, render, list(panels)))
+    directory = None if isinstance(source, xr.Dataset) or not os.path.isdir(source) else pathlib.Path(source)
+    further = answers(directory, render) if directory else None
+    only = further is not None and directory is not None and not has_games(directory)
+    findings = None if only else find(source, method=method, simultaneous=simultaneous, worlds=worlds, data=data)
+    name = "" if isinstance(source, xr.Dataset) else pathlib.Path(source).resolve().name
+    made = list(sections.panels(findings, render, list(panels), further, name))
+    attrs = findings.ds.attrs if findings is not None else further.attrs if further else {}
     content = render(
         "page.html",
-        title=str(findings.ds.attrs.get("title", "")) or "Regret study",
+        title=str(attrs.get("title", "")) or "Regret study",
         panels=made,
-        drawings={panel.anchor: as_json(panel.drawing()) for panel in made if panel.figure is not None},
+        drawings={name: as_json(drawing) for panel in made for name, drawing in panel.drawings().items()},
         plotly=plotly_js,
         version=__version__,
         now=time.strftime("%Y-%m-%d %H:%M"),
@@ -97,6 +108,8 @@ def _libraries() -> tuple[Any, str, Any]:
     environment.filters |= {
         "number": words.number,
         "probability": words.probability,
+        "estimate": words.estimate,
+        "lower_first": lambda text: text[:1].lower() + text[1:],
         "listed": words.listed,
         "breakable": lambda label: markupsafe.Markup(words.breakable(str(label))),
     }

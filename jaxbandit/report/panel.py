@@ -2,18 +2,22 @@
 
 import dataclasses
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
+
+Render = Callable[..., str]  # (name of a template, **what it shows) -> HTML
 
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """A heading, what stands under it, and perhaps a figure.
+    """A heading, what stands under it, and perhaps figures.
 
     Attributes:
       title: The heading; the table of contents links to it.
       html: A fragment of HTML, put on the page as it is: escape what is not yours.
       figure: A plotly figure, or a mapping with ``data`` and ``layout``, drawn under the fragment when it comes into
         view. Leave colours of paper, text and grid to the page, which has a light and a dark form.
+      views: Further figures by heading, side by side where there is room.
 
     Example:
       >>> Panel("Where the time went", html="<p>All of it in one cell.</p>").anchor
@@ -23,15 +27,19 @@ class Panel:
     title: str
     html: str = ""
     figure: Any = None
+    views: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def anchor(self) -> str:
         """The name of the panel in links."""
         return re.sub(r"\W+", "-", self.title.lower()).strip("-")
 
-    def drawing(self) -> dict[str, Any] | None:
-        """The figure as plotly's JSON holds it."""
-        if self.figure is None:
-            return None
-        plain = self.figure.to_plotly_json() if hasattr(self.figure, "to_plotly_json") else self.figure
-        return {"data": list(plain["data"]), "layout": dict(plain.get("layout", {}))}
+    def drawings(self) -> dict[str, dict[str, Any]]:
+        """Every figure as plotly's JSON holds it, by the name of its place: the panel's, then that with a number."""
+        named = {self.anchor: self.figure} | {f"{self.anchor}-{n}": view for n, view in enumerate(self.views.values())}
+        return {name: _plain(figure) for name, figure in named.items() if figure is not None}
+
+
+def _plain(figure: Any) -> dict[str, Any]:
+    plain = figure.to_plotly_json() if hasattr(figure, "to_plotly_json") else figure
+    return {"data": list(plain["data"]), "layout": dict(plain.get("layout", {}))}

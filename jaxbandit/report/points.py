@@ -1,5 +1,6 @@
 """The curves of a study as the page's scripts read them: compact, with the swept values of every point."""
 
+import json
 import math
 import re
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import style
+from jaxbandit import bounds, plots, style
 from jaxbandit.report.findings import Findings
 
 DIGITS = 5  # significant ones of a number on the page
@@ -58,14 +59,24 @@ def explorer(findings: Findings) -> dict[str, Any]:
     levels = [f"{100 * float(q):g}" for q in stats["quantile"].values[[0, -1]]]
     return {
         "rounds": [int(n) for n in ds["round"].values],
-        "policies": [point | _look(n) for n, point in enumerate(points(ds, "policy"))],
+        "policies": [point | look(n) for n, point in enumerate(points(ds, "policy"))],
         "worlds": points(ds, "environment"),
-        "curves": {name: [[_compact(c) for c in row] for row in values.values] for name, values in curves.items()},
+        "curves": {name: [[compact(c) for c in row] for row in values.values] for name, values in curves.items()},
+        "bounds": [_bound(findings, str(label)) for label in ds.environment.values],
         "shown": _shown(findings),
         "band": f"of the mean: {stats.attrs['band']}",
         "rare": f"{levels[0]} to {levels[1]} % of the games",
         "heat": style.HEAT.capitalize(),
     }
+
+
+def _bound(findings: Findings, label: str) -> dict[str, Any] | None:
+    """The order of the lower bound that applies to a world, if that is known."""
+    found = plots.lower_bound(findings.worlds.get(label), findings.ds["round"].values)
+    if found is None:
+        return None
+    kind, order = found
+    return {"text": bounds.LABELS[kind], "at": compact(order)}
 
 
 def has_heat(data: dict[str, Any]) -> bool:
@@ -91,16 +102,22 @@ def _shown(findings: Findings) -> list[int]:
     return sorted(labels.index(label) for label in chosen)
 
 
-def _look(n: int) -> dict[str, Any]:
-    look = style.look(n)
-    dark = style.ON_DARK.get(look["color"], look["color"])
-    return {"light": look["color"], "dark": dark, "dash": DASHES[look["linestyle"]]}
+def look(n: int) -> dict[str, Any]:
+    """Colours and dashes of point ``n``, on light and on dark."""
+    looks = style.look(n)
+    dark = style.ON_DARK.get(looks["color"], looks["color"])
+    return {"light": looks["color"], "dark": dark, "dash": DASHES[looks["linestyle"]]}
 
 
-def _compact(values: np.ndarray) -> list[float | int | None] | None:
+def compact(values: np.ndarray) -> list[float | int | None] | None:
     """A curve with few digits; None for what is not there."""
     numbers = [_short(float(value)) for value in values]
     return None if all(number is None for number in numbers) else numbers
+
+
+def as_json(data: Any) -> str:
+    """JSON that may stand in a script element: nothing in it ends the element."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def _short(value: float) -> float | int | None:

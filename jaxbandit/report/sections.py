@@ -1,23 +1,21 @@
 """The panels of every report, in their order: what was run, what won, how sure; then the figures behind it."""
 
 import collections
-import json
-import pathlib
 import shlex
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from jaxbandit import tables
-from jaxbandit.report import words
+from jaxbandit.report import growth, words
+from jaxbandit.report.answers import Answers
 from jaxbandit.report.findings import Findings
-from jaxbandit.report.panel import Panel
-from jaxbandit.report.points import explorer, has_heat
+from jaxbandit.report.panel import Panel, Render
+from jaxbandit.report.points import as_json, explorer, has_heat
 from jaxbandit.report.verdicts import Verdict
 
-Render = Callable[..., str]  # (name of a template, **what it shows) -> HTML
 MATRIX = 12  # policies up to which every pair has its cell in a table
 
 # What a reader of a run's attributes wants to know, in this order; `study` and `warnings` have their own places.
@@ -42,20 +40,37 @@ PROVENANCE = {
 }
 
 
-def panels(findings: Findings, render: Render, extra: list[Panel]) -> Iterator[Panel]:
-    """Every panel of the page; ``extra`` ones stand between the figures and the ranking."""
-    data = explorer(findings)
-    yield Panel("Summary", summary(findings, render))
-    yield Panel("Regret over time", render("curves.html", data=_json(data)))
-    if has_heat(data):
-        yield Panel("Final regret at a glance", render("heat.html", rounds=data["rounds"][-1]))
+def panels(
+    findings: Findings | None, render: Render, extra: list[Panel], answers: Answers | None = None, name: str = ""
+) -> Iterator[Panel]:
+    """Every panel of the page; ``answers`` and ``extra`` ones stand between the figures and the ranking.
+
+    Args:
+      findings: What was played; None for a directory that holds nothing but answers.
+      render: Fills a template.
+      extra: Further panels.
+      answers: What the study was asked further.
+      name: Of the directory, for the commands that make it again.
+    """
+    if findings is not None:
+        data = explorer(findings)
+        yield Panel("Summary", summary(findings, render, len(list(troubles(findings, answers)))))
+        yield Panel("Regret over time", render("curves.html", data=as_json(data), bounds=any(data["bounds"])))
+        if has_heat(data):
+            yield Panel("Final regret at a glance", render("heat.html", rounds=data["rounds"][-1]))
+        growing = growth.panel(findings, render)
+        if growing is not None:
+            yield growing
+    yield from answers.panels if answers else ()
     yield from extra
-    yield Panel("Ranking", ranking(findings.verdicts, render))
-    yield Panel("Failures and warnings", render("warnings.html", troubles=list(troubles(findings))))
-    yield Panel("Provenance", provenance(findings, render))
+    if findings is not None:
+        yield Panel("Ranking", ranking(findings.verdicts, render))
+    said = list(troubles(findings, answers))
+    yield Panel("Failures and warnings", render("warnings.html", troubles=said, played=findings is not None))
+    yield Panel("Provenance", provenance(findings, render, answers, name))
 
 
-def summary(findings: Findings, render: Render) -> str:
+def summary(findings: Findings, render: Render, num_troubles: int) -> str:
     """What was run, what won, how sure."""
     stats = findings.stats
     played = int(stats.seeds.sum())
@@ -81,7 +96,7 @@ def summary(findings: Findings, render: Render) -> str:
         several=stats.sizes["policy"] > 1,
         partly=len(findings.verdicts) < stats.sizes["environment"],
         negative=any(row.mean < 0 for verdict in findings.verdicts for row in verdict.rows),
-        troubles=len(list(troubles(findings))),
+        troubles=num_troubles,
         level=f"{findings.verdicts[0].level:.0%}",
     )
 
@@ -99,8 +114,13 @@ def ranking(verdicts: list[Verdict], render: Render) -> str:
     )
 
 
-def troubles(findings: Findings) -> Iterator[str]:
+def troubles(findings: Findings | None, answers: Answers | None = None) -> Iterator[str]:
     """Whatever a reader must know before relying on the numbers."""
+    yield from _troubles_of_games(findings) if findings is not None else ()
+    yield from answers.troubles if answers else ()
+
+
+def _troubles_of_games(findings: Findings) -> Iterator[str]:
     stats = findings.stats
     yield from tables.failures(stats)
     asked = int(findings.ds.attrs.get("num_seeds", 0))
@@ -120,21 +140,24 @@ def troubles(findings: Findings) -> Iterator[str]:
     yield from findings.notes
 
 
-def provenance(findings: Findings, render: Render) -> str:
+def provenance(findings: Findings | None, render: Render, answers: Answers | None = None, name: str = "") -> str:
     """Where the numbers are from, and how to make them again."""
-    attrs = findings.ds.attrs
-    rows = {text: _plain(attrs[name]) for name, text in PROVENANCE.items() if attrs.get(name) not in (None, "")}
-    study = str(attrs.get("study", ""))
-    directory = shlex.quote(f"results/{pathlib.Path(findings.source).resolve().name if findings.source else 'study'}")
+    attrs = (answers.attrs if answers else {}) if findings is None else findings.ds.attrs
+    said = {title: attrs.get(key) for key, title in PROVENANCE.items()}
+    study = str(attrs.get("study", "")) or (answers.study if answers else "")
+    directory = shlex.quote(f"results/{name or 'study'}")
     version = attrs.get("jaxbandit", "")
+    commands = [*(["run"] if findings is not None else []), *(answers.commands if answers else [])]
     return render(
         "provenance.html",
-        rows=rows,
+        rows={title: _plain(value) for title, value in said.items() if value not in (None, "")},
         study=study,
+        played=findings is not None,
         link="data:application/toml;charset=utf-8," + urllib.parse.quote(study),
         commands=[
-            f"pip install 'jaxbandit[report]{f'=={version}' if version else ''}'",
-            f"jaxbandit run study.toml --out {directory}",
+            f"pip install 'jaxbandit[{'report,sensitivity' if 'sensitivity' in commands else 'report'}]"
+            f"{f'=={version}' if version else ''}'",
+            *(f"jaxbandit {command} study.toml --out {directory}" for command in commands),
             f"jaxbandit report {directory}",
         ],
     )
@@ -149,8 +172,3 @@ def _plain(value: Any) -> str:
     if isinstance(value, int | np.integer):
         return f"{int(value):,}"
     return f"{value:,.4g}" if isinstance(value, float | np.floating) else str(value)
-
-
-def _json(data: Any) -> str:
-    """JSON that may stand in a script element: nothing in it ends the element."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

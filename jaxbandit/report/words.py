@@ -22,6 +22,19 @@ def number(value: float) -> str:
     return f"{sign}{size:,.0f}" if size >= 1000 else f"{sign}{size:.3g}"
 
 
+def estimate(numbers: Sequence[float | None]) -> str:
+    """A number alone, with its standard error, or with its limits; None for what is not there.
+
+    Example:
+      >>> estimate([1.5]), estimate([1.5, 0.25]), estimate([1.5, 1, 2]), estimate([None, None])
+      ('1.5', '1.5 ± 0.25', '1.5 (1 to 2)', '–')
+    """
+    value, *error = (number(math.nan if n is None else n) for n in numbers)
+    if not error or value == "–":
+        return value
+    return f"{value} ± {error[0]}" if len(error) == 1 else f"{value} ({error[0]} to {error[1]})"
+
+
 def times(value: float, best: float) -> str:
     """How many times the best one's regret; nothing where that says nothing."""
     if not (math.isfinite(value) and best > 0 and value > 0):

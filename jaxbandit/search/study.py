@@ -1,6 +1,7 @@
 """The searches of a study file: every policy tuned for its worlds, every world's worst instance for every policy."""
 
 import dataclasses
+import os
 import pathlib
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from jaxbandit.search.arena import Told, at_horizon
 from jaxbandit.search.boxes import box_of
 from jaxbandit.search.families import Family
 from jaxbandit.search.front import tune, worst
+from jaxbandit.search.traces import DONE, write
 from jaxbandit.study import Study
 
 
@@ -55,7 +57,7 @@ def tune_study(
             stop=stop,
             **settings,
         )
-        yield Found(name, "", ds, path)
+        yield _labelled(study, name, "", ds, path)
 
 
 def worst_study(
@@ -85,7 +87,31 @@ def worst_study(
                 stop=stop,
                 **settings,
             )
-            yield Found(policy, name, ds, path)
+            yield _labelled(study, policy, name, ds, path)
+
+
+def load(directory: str | os.PathLike) -> list[Found]:
+    """What finished searches of a study left in a directory, tuning first; none if there are none."""
+    found = []
+    for path in [path for kind in ("tune", "worst") for path in sorted(pathlib.Path(directory).glob(f"{kind}-*.nc"))]:
+        try:
+            ds = xr.load_dataset(path, engine="h5netcdf")
+        except (OSError, ValueError):
+            continue  # no file of a search, or half of one: the command that makes it says so
+        if ds.attrs.get(DONE) and "policy" in ds.attrs:  # not the trace of one horizon of several
+            found.append(Found(ds.attrs["policy"], ds.attrs["environment"], ds, path))
+    return found
+
+
+def _labelled(study: Study, policy: str, environment: str, ds: xr.Dataset, path: pathlib.Path) -> Found:
+    """What a search found, with names in its file that its file's name cannot hold."""
+    text = "" if study.held_tables() else study.toml()
+    labels = {"policy": policy, "environment": environment, "title": study.title, "study": text}
+    labels |= {"seed": study.seed, "dtype": study.dtype}
+    if labels.items() - ds.attrs.items():
+        ds = ds.assign_attrs(labels)
+        write(ds, path)
+    return Found(policy, environment, ds, path)
 
 
 def _policies(study: Study) -> Iterator[tuple[str, Told]]:

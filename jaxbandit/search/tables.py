@@ -27,7 +27,7 @@ def tune_table(found: Sequence[Found]) -> Table:
         ]
         for n, name in enumerate(ds.parameter.values):
             at = ds.sel(parameter=name)
-            edge = " (edge)" if _at_edge(float(at.tuned), float(at.low), float(at.high)) else ""
+            edge = " (edge)" if at_edge(float(at.tuned), float(at.low), float(at.high)) else ""
             row = [str(name), f"{float(at.default):.4g}", f"{float(at.tuned):.4g}{edge}"]
             bounds = Text(f"[{float(at.low):.4g}, {float(at.high):.4g}]")
             table.add_row(Text(one.policy if n == 0 else ""), *row, bounds, *(numbers if n == 0 else [""] * 3))
@@ -42,7 +42,7 @@ def worst_table(found: Sequence[Found]) -> Table:
     for heading in ("regret", "the search thought", "as given", "order of the bound"):
         table.add_column(heading, justify="right")
     for one in found:
-        for at in _by_horizon(one.ds):
+        for at in by_horizon(one.ds):
             instance = ", ".join(f"{name} = {float(at.worst.sel(parameter=name)):.4g}" for name in at.parameter.values)
             unit = " of the bound" if one.ds.attrs.get("objective") == "ratio" else ""
             thought = _short(at.searched) + unit
@@ -91,7 +91,7 @@ def worst_json(found: Sequence[Found]) -> list[dict[str, Any]]:
     rows = []
     for one in found:
         slope = _number(one.ds.slope) if "slope" in one.ds else None
-        for at in _by_horizon(one.ds):
+        for at in by_horizon(one.ds):
             row = {"policy": one.policy, "environment": one.environment, "horizon": int(at.horizon)}
             row |= {"worst": _values(at.worst)} | {name: _number(at[name]) for name in numbers}
             row["objective"] = one.ds.attrs.get("objective")
@@ -99,7 +99,8 @@ def worst_json(found: Sequence[Found]) -> list[dict[str, Any]]:
     return rows
 
 
-def _by_horizon(ds: xr.Dataset) -> list[xr.Dataset]:
+def by_horizon(ds: xr.Dataset) -> list[xr.Dataset]:
+    """What ``worst`` returned, horizon by horizon."""
     return [ds.isel(horizon=n) for n in range(ds.sizes["horizon"])] if "horizon" in ds.dims else [ds]
 
 
@@ -112,7 +113,7 @@ def _interval(ds: xr.Dataset, name: str) -> Text:
     return Text(f"{value:,.4g} [{low:,.4g}, {high:,.4g}]")  # as text: brackets are no markup
 
 
-def _at_edge(value: float, low: float, high: float) -> bool:
+def at_edge(value: float, low: float, high: float) -> bool:
     """Whether a value is within 2 % of the box's width of its edge: the optimum may lie beyond."""
     share = math.log(value / low) / math.log(high / low)
     return not 0.02 <= share <= 0.98

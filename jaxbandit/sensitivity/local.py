@@ -87,7 +87,6 @@ def local(
       1.0
     """
     pairs = pairs_of(policy, environment)
-    pairs = pairs_of(policy, environment)
     check_whole("num_seeds", num_seeds, 2, "a standard error needs two")
     if check_seeds is None:
         check_seeds = min(num_seeds, max(CHECK_LEAST, num_seeds // CHECK_SHARE))

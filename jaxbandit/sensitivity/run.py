@@ -20,6 +20,7 @@ from jaxbandit.study import Study
 from jaxbandit.version import __version__
 
 FOLDER = "sensitivity"
+STUDY = "study.toml"  # what was asked, beside the answers
 KINDS = ("local", "sobol", "morris")
 
 
@@ -66,6 +67,8 @@ def run(
     results = {}
     with store.locked():
         folder.mkdir(exist_ok=True)
+        if not study.held_tables():
+            store.write(folder / STUDY, study.toml().encode())
         for kind, play in _asked(study, section).items():
             path, key = folder / f"{kind}.nc", digest(_about(kind, study, section, pairs))
             kept = _read(path)

@@ -5,5 +5,6 @@ from jaxbandit.environments.schedules.corrupted import Corrupted as Corrupted
 from jaxbandit.environments.schedules.drifting import Drifting as Drifting
 from jaxbandit.environments.schedules.minimax import MinimaxHard as MinimaxHard
 from jaxbandit.environments.schedules.scheduled import Scheduled as Scheduled
+from jaxbandit.environments.schedules.shifting import Shifting as Shifting
 from jaxbandit.environments.schedules.switching import Swap as Swap
 from jaxbandit.environments.schedules.switching import Switching as Switching

@@ -57,7 +57,7 @@ class Switching(Schedule):
 
     def __post_init__(self):
         super().__post_init__()
-        lengths = _geometric(self.growth) if self.lengths is None else np.asarray(self.lengths)
+        lengths = geometric(self.growth) if self.lengths is None else np.asarray(self.lengths)
         ends = np.minimum(np.cumsum(lengths)[:-1], 2.0**31 - 1)
         object.__setattr__(self, "ends", in_halves(ends))
 
@@ -120,7 +120,7 @@ class Swap(Schedule):
         return self.law.loss(t, exchanged_place(self.law, t, arm, self._swapped(t)), key)
 
 
-def _geometric(growth: float) -> np.ndarray:
+def geometric(growth: float) -> np.ndarray:
     """Phase lengths that cover 2^31 rounds, their number rounded up so that few shapes occur."""
     lengths = [1.0]
     while sum(lengths) < 2**31 or len(lengths) % 32 != 1:

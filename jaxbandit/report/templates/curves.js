@@ -5,6 +5,7 @@ function startCurves(data) {
   const filters = {}; // swept field of the policies -> the one value that is let through
   const views = [];
   const setting = {x: byId("x-scale"), y: byId("y-scale"), band: byId("band")};
+  if (byId("bound")) setting.bound = byId("bound");
   for (const [value, text] of [["band", data.band], ["rare", data.rare], ["none", "none"]]) {
     setting.band.append(new Option(text, value));
   }
@@ -16,25 +17,8 @@ function startCurves(data) {
   const colour = point => (isDark() ? point.dark : point.light);
   const refresh = () => { chips(); views.forEach(view => view.update()); };
 
-  function chips() {
-    byId("policies").replaceChildren(...data.policies.map((point, p) => {
-      const chip = document.createElement("button");
-      chip.type = "button";
-      chip.className = "chip";
-      chip.dataset.policy = p;
-      chip.hidden = !passes(point) || data.curves.mean[p].every(curve => !curve);
-      chip.setAttribute("aria-pressed", shown.has(p));
-      const dashes = {solid: "", dash: "7 4", dashdot: "7 3 2 3", dot: "2 3"}[point.dash];
-      chip.innerHTML = `<svg width="28" height="8" aria-hidden="true"><line x1="1" y1="4" x2="27" y2="4" stroke="${colour(point)}"
-        stroke-width="3" stroke-dasharray="${dashes}"/></svg>${escaped(point.label)}`;
-      chip.addEventListener("click", () => {
-        if (!shown.delete(p)) shown.add(p);
-        refresh();
-        byId("policies").children[p].focus();
-      });
-      return chip;
-    }));
-  }
+  const chips = () => toggles(byId("policies"), "policy", data.policies, shown, refresh,
+    (point, p) => !passes(point) || data.curves.mean[p].every(curve => !curve));
 
   // Linear by itself where a policy beats every fixed arm, as regret is negative then.
   const isLog = world => (setting.y.value === "automatic"
@@ -80,17 +64,32 @@ function startCurves(data) {
     return [Math.log10(bottom) - 0.15, Math.log10(top) + 0.15];
   }
 
+  // The order of the lower bound, inside the frame of the curves; null if it is not wanted, [] if it lies outside.
+  function bound(world, range, curves) {
+    const order = data.bounds[world];
+    if (!order || setting.bound.value === "none" || !curves.length) return null;
+    const tops = curves.flatMap(trace => trace.y).filter(y => y !== null);
+    const [bottom, top] = range ? range.map(power => 10 ** power) : [0, Math.max(...tops)];
+    const y = order.at.map(value => (value === null || value > top || value < bottom || (range && value <= 0) ? null : value));
+    return y.filter(value => value !== null).length < 2 ? [] : [{
+      x: data.rounds, y, name: "lower bound, order only", type: "scatter", mode: "lines", showlegend: false,
+      line: {color: css("--soft"), dash: "1px,4px", width: 2}, hovertemplate: "%{y:,.4~g}",
+    }];
+  }
+
   function figure(view) {
     const log = isLog(view.world);
     const range = log ? logRange(view.world) : null;
     const drawnTraces = traces(view.world, log, range ? 10 ** (range[0] - 3) : 0);
     const lines = drawnTraces.filter(trace => trace.name !== undefined);
     const hidden = lines.filter(trace => trace.y.some((y, n) => y === null && trace.customdata[n] !== "–")).length;
-    view.says.textContent = !lines.length ? "No policy is chosen, or none has been played here."
-      : hidden ? `${hidden} of ${lines.length} curves reach 0 or less, where a logarithmic axis ends: choose a linear one.` : "";
+    const lowest = bound(view.world, range, lines);
+    const order = lowest ? `Dotted: ${data.bounds[view.world].text}${lowest.length ? "" : ", which lies outside the frame"}. ` : "";
+    view.says.textContent = order && lines.length && !hidden ? order : !lines.length ? "No policy is chosen, or none has been played here."
+      : hidden ? `${order}${hidden} of ${lines.length} curves reach 0 or less, where a logarithmic axis ends: choose a linear one.` : "";
     const decades = range ? range[1] - range[0] : 0;
     return {
-      data: drawnTraces,
+      data: [...drawnTraces, ...(lowest ?? [])],
       layout: {
         hovermode: lines.length > 10 ? "closest" : "x unified",
         xaxis: {title: {text: "round"}, type: setting.x.value, hoverformat: ",d",

@@ -44,3 +44,24 @@ function pick(holder, noun, points, index, changed, hidden = []) {
   }
   if (focused) holder.querySelector(`select[data-name="${CSS.escape(focused)}"]`)?.focus();
 }
+
+// A button for every point: pressed if it is shown.
+function toggles(holder, noun, points, shown, changed, isHidden = () => false) {
+  holder.replaceChildren(...points.map((point, n) => {
+    const chip = document.createElement("button");
+    chip.type = "button";
+    chip.className = "chip";
+    chip.dataset[noun] = n;
+    chip.hidden = isHidden(point, n);
+    chip.setAttribute("aria-pressed", shown.has(n));
+    const dashes = {solid: "", dash: "7 4", dashdot: "7 3 2 3", dot: "2 3"}[point.dash];
+    chip.innerHTML = `<svg width="28" height="8" aria-hidden="true"><line x1="1" y1="4" x2="27" y2="4"
+      stroke="${isDark() ? point.dark : point.light}" stroke-width="3" stroke-dasharray="${dashes}"/></svg>${escaped(point.label)}`;
+    chip.addEventListener("click", () => {
+      if (!shown.delete(n)) shown.add(n);
+      changed();
+      holder.children[n].focus();
+    });
+    return chip;
+  }));
+}

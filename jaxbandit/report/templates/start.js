@@ -1,8 +1,11 @@
 // Puts everything in its place.
 
-const data = JSON.parse(byId("data").textContent);
-const refreshCurves = startCurves(data);
+const held = id => (byId(id) ? JSON.parse(byId(id).textContent) : null);
+const data = held("data"), sensitivity = held("sensitivity-data");
+const refreshers = [];
+if (data) refreshers.push(startCurves(data));
 if (byId("heat")) startHeat(data);
+if (sensitivity) refreshers.push(startSensitivity(sensitivity));
 for (const source of document.querySelectorAll("script[data-drawing-of]")) {
   const drawing = JSON.parse(source.textContent);
   show(document.querySelector(`[data-drawing="${CSS.escape(source.dataset.drawingOf)}"]`), () => ({data: drawing.data, layout: {...drawing.layout}}));
@@ -15,7 +18,7 @@ function nameTheme() {
 function setTheme(theme) {
   root.dataset.theme = theme;
   nameTheme();
-  refreshCurves();
+  refreshers.forEach(refresh => refresh());
   redraw();
 }
 

@@ -1,0 +1,71 @@
+"""What a directory holds beside games: sensitivity, tuning, worst cases, each a panel."""
+
+import dataclasses
+import pathlib
+from typing import Any
+
+import xarray as xr
+
+from jaxbandit import sensitivity
+from jaxbandit.report import searches
+from jaxbandit.report.panel import Panel, Render
+from jaxbandit.report.sensitivity import panel as sensitivity_panel
+from jaxbandit.report.sensitivity import remarks
+from jaxbandit.search import study as search_study
+from jaxbandit.sensitivity.run import FOLDER, STUDY
+
+COMMON = ("title", "jaxbandit", "dtype", "seed")  # attributes that all answers of a study share
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """Panels of what a study was asked further, and what a reader must know of them.
+
+    Attributes:
+      panels: One for each kind of answer.
+      troubles: What to read before relying on them.
+      commands: Those of the command line that made them.
+      attrs: What they have in common: title, version, seed.
+      study: The study file, if it was kept.
+    """
+
+    panels: list[Panel]
+    troubles: list[str]
+    commands: list[str]
+    attrs: dict[str, Any]
+    study: str
+
+
+def answers(directory: pathlib.Path, render: Render) -> Answers | None:
+    """The panels of a directory; None where it holds no answers."""
+    panels, troubles, commands, kept = [], [], [], []
+    study = ""
+    if (directory / FOLDER).is_dir():
+        results = _sensitivity(directory)
+        if results:
+            panels.append(sensitivity_panel(results, render))
+            troubles += [sentence for ds in results.values() for sentence in remarks(ds)]
+            commands.append("sensitivity")
+            kept += list(results.values())
+            asked = directory / FOLDER / STUDY
+            study = asked.read_text(encoding="utf-8") if asked.is_file() else ""
+    found = search_study.load(directory)
+    for command, make in (("tune", searches.tuning), ("worst", searches.worst)):
+        mine = [one for one in found if (command == "tune") == ("tuned" in one.ds)]
+        if mine:
+            panels.append(make(mine, render))
+            troubles += searches.failures(mine, command)
+            commands.append(command)
+            kept += [one.ds for one in mine]
+    if not kept:
+        return None
+    attrs = {name: value for ds in reversed(kept) for name, value in ds.attrs.items()}
+    study = study or str(attrs.get("study", ""))
+    return Answers(panels, troubles, commands, {name: attrs[name] for name in COMMON if name in attrs}, study)
+
+
+def _sensitivity(directory: pathlib.Path) -> dict[str, xr.Dataset]:
+    try:
+        return sensitivity.load(directory)
+    except ValueError:  # a folder in which nothing is finished yet
+        return {}

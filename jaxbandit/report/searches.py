@@ -1,0 +1,193 @@
+"""Panels of searches: what tuning bought, and the worst cases over T beside the lower bound."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit import bounds, style
+from jaxbandit.report import words
+from jaxbandit.report.panel import Panel, Render
+from jaxbandit.report.points import DASHES
+from jaxbandit.search.study import Found
+from jaxbandit.search.tables import at_edge, by_horizon
+
+GREY = "#888888"  # seen on light and dark paper
+LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}}
+
+
+def tuning(found: Sequence[Found], render: Render) -> Panel:
+    """Tuned values against the defaults, and the way each search took."""
+    rows, views = [], {}
+    for one in found:
+        ds = one.ds
+        regrets = [_interval(ds.sel(candidate=name), "regret") for name in ("default", "tuned")]
+        values = [
+            {
+                "name": str(name),
+                "default": float(ds.default.sel(parameter=name)),
+                "tuned": float(ds.tuned.sel(parameter=name)),
+                "low": float(ds.low.sel(parameter=name)),
+                "high": float(ds.high.sel(parameter=name)),
+            }
+            for name in ds.parameter.values
+        ]
+        for value in values:
+            value["edge"] = at_edge(value["tuned"], value["low"], value["high"])
+        rows.append(
+            {
+                "policy": one.policy,
+                "values": values,
+                "regrets": regrets,
+                "difference": _interval(ds, "difference"),
+                "within_noise": bool(ds.attrs["within_noise"]),
+                "verdict": ds.attrs["verdict"],
+                "steps": ds.sizes["step"],
+                "band": ds.attrs["band"],
+            }
+        )
+        ahead = f"{one.policy}: " if len(found) > 1 else ""
+        views |= {f"{ahead}{name} over the steps": _way(ds.sel(parameter=name)) for name in ds.parameter.values}
+        views[f"{ahead}what was minimised"] = _objective(ds)
+        views[f"{ahead}tuned against the default, on unseen worlds and seeds"] = _gain(ds)
+    return Panel("Tuning", render("tuning.html", rows=rows), views=views)
+
+
+def worst(found: Sequence[Found], render: Render) -> Panel:
+    """The worst instances found, and curves over T where several horizons were searched."""
+    rows, slopes, views = [], [], {}
+    for one in found:
+        unit = " of the bound" if one.ds.attrs.get("objective") == "ratio" else ""
+        for at in by_horizon(one.ds):
+            instance = ", ".join(f"{name} = {float(at.worst.sel(parameter=name)):.4g}" for name in at.parameter.values)
+            row = {"policy": one.policy, "world": one.environment, "horizon": int(at.horizon), "instance": instance}
+            row |= {"regret": _interval(at, "regret"), "searched": float(at.searched), "unit": unit}
+            rows.append(row | {"given": float(at.given_regret), "bound": float(at.bound)})
+        if "slope" in one.ds:
+            slopes.append({"policy": one.policy, "world": one.environment, "slope": _interval(one.ds, "slope")})
+    for world in dict.fromkeys(one.environment for one in found):
+        here = [one for one in found if one.environment == world and one.ds.sizes.get("horizon", 1) > 1]
+        if here:
+            views[f"Worst cases around {world}"] = _curves(here)
+    return Panel(
+        "Worst cases",
+        render("worst.html", rows=rows, slopes=slopes, band=found[0].ds.attrs["band"], curves=bool(views)),
+        views=views,
+    )
+
+
+def failures(found: Sequence[Found], command: str) -> Iterator[str]:
+    """Games that failed, as a warning."""
+    failed = sum(int(one.ds.attrs.get("failed", 0)) for one in found)
+    if failed:
+        yield f"{failed:,} games of `jaxbandit {command}` failed: their state was not finite"
+
+
+def _way(ds: xr.Dataset) -> dict[str, Any]:
+    """One parameter over the steps, within its bounds."""
+    step = ds["step"].values
+    ends = [step[0], step[-1]]
+    level = {"tuned": (float(ds.tuned), "dash", style.COLOURS[1]), "default": (float(ds.default), "dot", GREY)}
+    lines = [_line("value", step, ds.value.values, style.COLOURS[0])]
+    lines += [_line(f"{name} value", ends, [at, at], colour, dash=dash) for name, (at, dash, colour) in level.items()]
+    edges = [math.log10(float(ds.low)) - 0.05, math.log10(float(ds.high)) + 0.05]
+    return _figure(lines, "step", str(ds.parameter.values), yaxis={"type": "log", "range": edges, "dtick": 1})
+
+
+def _objective(ds: xr.Dataset) -> dict[str, Any]:
+    step, looked = ds["step"].values, np.isfinite(ds.held_out.values)
+    lines = [
+        _line("at the points of the step", step, ds.objective.values, style.COLOURS[0]),
+        _line("held-out worlds", step[looked], ds.held_out.values[looked], style.COLOURS[2], mode="markers", size=9),
+    ]
+    return _figure(lines, "step", "objective")
+
+
+def _gain(ds: xr.Dataset) -> dict[str, Any]:
+    """Both regrets with their intervals; the paired difference, which is sharper, stands under them."""
+    value, low, high = _interval(ds, "difference")
+    bars = {
+        "type": "bar",
+        "x": ["default", "tuned"],
+        "y": ds.regret.values,
+        "marker": {"color": [GREY, style.COLOURS[1]]},
+        "width": 0.5,
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": (ds.regret_high - ds.regret).values,
+            "arrayminus": (ds.regret - ds.regret_low).values,
+            "color": GREY,
+        },
+        "hovertemplate": "%{x}: %{y:,.4~g}<extra></extra>",
+        "showlegend": False,
+    }
+    said = f"paired difference {words.estimate((value, low, high))}"
+    return {
+        "data": [bars],
+        "layout": {
+            "xaxis": {"type": "category", "title": {"text": said}},
+            "yaxis": {"title": {"text": "regret"}, "rangemode": "tozero"},
+        },
+    }
+
+
+def _curves(found: Sequence[Found]) -> dict[str, Any]:
+    """Regret over T of every policy, and in its colour the order of the bound of the instances found for it."""
+    lines = []
+    looks = style.looks([one.policy for one in found])
+    for one, look in zip(found, looks, strict=True):
+        T = one.ds.horizon.values
+        text = one.policy
+        if "slope" in one.ds:
+            text += f": T^{float(one.ds.slope):.2f}"
+        drawn = _line(
+            text, T, one.ds.regret.values, look["color"], mode="lines+markers", dash=DASHES[look["linestyle"]]
+        )
+        drawn["error_y"] = {
+            "type": "data",
+            "symmetric": False,
+            "array": (one.ds.regret_high - one.ds.regret).values,
+            "arrayminus": (one.ds.regret - one.ds.regret_low).values,
+        }
+        lines.append(drawn)
+    orders = [one.ds.bound.values for one in found]
+    same = all(order.shape == orders[0].shape and np.allclose(order, orders[0], rtol=1e-3) for order in orders)
+    for one, look in list(zip(found, looks, strict=True))[: 1 if same else None]:
+        if np.isfinite(one.ds.bound.values).all():
+            text = bounds.LABELS["minimax"] + ("" if same else f" ({one.policy})")
+            colour = GREY if same else look["color"]
+            lines.append(_line(text, one.ds.horizon.values, one.ds.bound.values, colour, dash="2px,4px"))
+    axes = {name: {"type": "log", "tickformat": "~s"} for name in ("xaxis", "yaxis")}
+    figure = _figure(lines, "T", "largest mean pseudo-regret found", **axes)
+    legend = {"orientation": "h", "x": 0, "y": -0.25, "yanchor": "top", "font": {"size": 11}}
+    figure["layout"] |= {"legend": legend, "hovermode": "x unified"}
+    return figure
+
+
+def _line(
+    name: str, x: Any, y: Any, colour: str, *, mode: str = "lines", dash: str = "solid", size: int = 6
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": mode,
+        "name": name,
+        "x": x,
+        "y": y,
+        "line": {"color": colour, "dash": dash, "width": 2},
+        "marker": {"color": colour, "size": size},
+        "hovertemplate": "%{y:,.4~g}",
+    }
+
+
+def _figure(lines: list[dict[str, Any]], x: str, y: str, **axes: Any) -> dict[str, Any]:
+    layout: dict[str, Any] = {"legend": LEGEND, "hovermode": "x unified"}
+    layout |= {"xaxis": {"title": {"text": x}} | axes.get("xaxis", {})}
+    layout |= {"yaxis": {"title": {"text": y}} | axes.get("yaxis", {})}
+    return {"data": lines, "layout": layout}
+
+
+def _interval(ds: xr.Dataset, name: str) -> tuple[float, float, float]:
+    return float(ds[name]), float(ds[f"{name}_low"]), float(ds[f"{name}_high"])

@@ -1,0 +1,120 @@
+"""The panel of a sensitivity study: bars with intervals, response curves, and the numbers behind them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit.report.panel import Panel, Render
+from jaxbandit.report.points import AT_FIRST, as_json, compact, look, points
+from jaxbandit.sensitivity import bars, curves, tables
+from jaxbandit.sensitivity.figures import LEVEL, MEASURES, labelled
+
+# What a reader is told of each kind of result, by its name in the directory.
+ABOUT = {
+    "local": (
+        "A small change of one parameter",
+        "The elasticity d log R / d log θ: a change of the parameter by 1 % changes mean regret by so many percent. "
+        "By coupled differences: the games on both sides of the value share every random bit.",
+    ),
+    "sobol": (
+        "Shares of the variance over the box",
+        "Sobol' indices: the share of the variance of expected regret that a parameter explains alone (first order) "
+        "and has a part in (total), when all vary over the box at once. What total has above it is interaction.",
+    ),
+    "morris": (
+        "Screening by Morris",
+        "The effect on regret of moving one parameter over its whole range, somewhere in the box: the mean of its "
+        "size (mu*), which noise makes larger, and the root of its mean square, from which noise is taken off.",
+    ),
+}
+HEADINGS = {
+    "elasticity": "Elasticity",
+    "first_order": "First order: alone",
+    "total_order": "Total: with others",
+    "mu_star": "mu*: mean absolute effect",
+    "size": "Root mean square effect, free of noise",
+}
+
+
+def panel(results: Mapping[str, xr.Dataset], render: Render) -> Panel:
+    """The panel of what ``jaxbandit.sensitivity.load`` returned."""
+    return Panel(
+        "Sensitivity",
+        render(
+            "sensitivity.html",
+            parts=[_part(kind, ds) for kind, ds in results.items()],
+            data=as_json(_data(results)),
+        ),
+    )
+
+
+def remarks(ds: xr.Dataset) -> Iterator[str]:
+    """Games that failed, as a warning."""
+    failed = int(np.nansum(ds.failed.values))
+    if failed:
+        yield f"{failed:,} games behind the {ds.attrs['kind']} failed: their state was not finite (see `failed`)"
+
+
+def _part(kind: str, ds: xr.Dataset) -> dict[str, Any]:
+    """What the page says of one kind: words, and the table of all its numbers."""
+    title, text = ABOUT[kind]
+    columns = tables.COLUMNS[ds.attrs["kind"]]
+    rows = [
+        {"labels": [row[name] for name in ("policy", "environment", "parameter")]}
+        | {"cells": [[row[name] for name in names] for names in columns.values()]}
+        for row in tables.rows(ds)
+    ]
+    seeds = f"{ds.attrs['num_seeds']:,} seeds" + ("" if kind == "local" else " at every point of the design")
+    noise = [sentence for sentence in tables.remarks(ds) if sentence.startswith("noise")]
+    return {
+        "kind": kind,
+        "title": title,
+        "text": text,
+        "note": f"{ds.attrs['horizon']:,} rounds, {seeds}. Intervals: {bars(ds).attrs['band']}.",
+        "noise": f"{noise[0][0].upper()}{noise[0][1:]}." if noise else "",
+        "columns": list(columns),
+        "rows": rows,
+        "curves": "response" in ds,
+        "level": f"{LEVEL:.0%}",
+    }
+
+
+def _data(results: Mapping[str, xr.Dataset]) -> dict[str, Any]:
+    """Everything the panel draws; all kinds have the policies and worlds of the study."""
+    first = labelled(next(iter(results.values())))
+    worlds = points(first, "environment")
+    return {
+        "policies": points(first, "policy"),
+        "worlds": [point | look(n) for n, point in enumerate(worlds)],
+        "shown": list(range(min(len(worlds), AT_FIRST))),
+        "bars": {kind: _bars(ds) for kind, ds in results.items()},
+        "curves": _curves(results["sobol"]) if "sobol" in results else None,
+    }
+
+
+def _bars(ds: xr.Dataset) -> dict[str, Any]:
+    data = bars(ds)
+    return {
+        "parameters": [str(name) for name in data.parameter.values],
+        "measures": [
+            {"title": HEADINGS[str(name)], "axis": MEASURES[ds.attrs["kind"]][str(name)]}
+            for name in data.measure.values
+        ],
+        **{name: _nested(data[name].values) for name in ("value", "low", "high")},
+    }
+
+
+def _curves(ds: xr.Dataset) -> dict[str, Any]:
+    data = curves(ds).transpose("policy", "environment", "parameter", "bin", ...)
+    names = {"at": "response_value", "mean": "response", "low": "low", "high": "high"}
+    return {
+        "parameters": [str(name) for name in data.parameter.values],
+        "scales": [str(scale) for scale in data.range_scale.values],
+        **{name: _nested(data[variable].values) for name, variable in names.items()},
+    }
+
+
+def _nested(values: np.ndarray) -> Any:
+    return compact(values) if values.ndim == 1 else [_nested(part) for part in values]
