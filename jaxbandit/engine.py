@@ -172,14 +172,16 @@ def play_block(program: Program, policy, environment, keys, carry: Carry, until,
 
         def body(i, inner):
             packed, seen = inner
-            t = lanes.Shared(loop.t + 1 + i)
+            t = lanes.Shared(loop.t + 1 + i.astype(jnp.int32))
             in_play, outcome = lanes.over_lanes(play_one, num_lanes)(policy, environment, rows.unpack(packed), t)
             seen = jax.tree.map(lambda all_, one: lax.dynamic_update_index_in_dim(all_, one, i, 0), seen, outcome)
             # Fetched a round ahead: an address that depends on i keeps LLVM from vectorising large rounds.
             following = [lax.dynamic_index_in_dim(half, i + 1, keepdims=False) for half in words]
             return rows.pack(rows.dressed((in_play, following))), seen
 
-        packed, seen = lax.fori_loop(0, count, body, (loop.packed, loop.seen))
+        # Without a sign: XLA would look after negative places in every round.
+        begin, end = jnp.uint32(0), count.astype(jnp.uint32)
+        packed, seen = lax.fori_loop(begin, end, body, (loop.packed, loop.seen))
         pulls = loop.pulls + _count_pulls(seen["arm"], count, num_arms)
         return _Loop(packed, loop.t + count, pulls, seen)
 

@@ -52,9 +52,8 @@ class Engine:
         for name in ("block", "chunk"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
-                raise ValueError(
-                    f"Engine.{name} must be a whole number >= 1, got {value!r}; leave it out for the default"
-                )
+                remedy = "leave it out for the default"
+                raise ValueError(f"Engine.{name} must be a whole number >= 1, got {value!r}; {remedy}")
 
     def mesh(self) -> Mesh:
         """The devices the lanes are split over."""

@@ -25,7 +25,7 @@ def log_barrier(L: Array, S: Array) -> Array:
       Array([0.6667, 0.3333], dtype=float32)
     """
     u = L * (1 / S)
-    # Beyond 1e18 (float32) a product of two overflows; such arms add nothing to the sums.
+    # Beyond 1e18 (float32) a product of two overflows; such arms add nothing to the sums and are never drawn.
     far = float(jnp.finfo(u.dtype).max ** 0.48)
     near = in_groups(jnp.minimum(u, far), far)
     y = jnp.ones((), u.dtype)
@@ -33,16 +33,17 @@ def log_barrier(L: Array, S: Array) -> Array:
         r = _reciprocals(near + y)
         phi = jnp.sum(r)
         y = y + phi * (phi - 1) / jnp.sum(r * r)
-    return 1 / (u + y)
+    x = _reciprocals(near + y).reshape(-1)[: u.shape[0]]
+    return jnp.where(u < far, x, 0)
 
 
 def _reciprocals(d: Array) -> Array:
     """1 / d of a table [groups, arms], arms in pairs: 1/a = b/(ab), for a CPU divides slowly."""
-    even, odd = d[:, 0::2], d[:, 1::2]
-    pairs = odd.shape[1]
-    inverse = 1 / (even[:, :pairs] * odd)
-    r = [odd * inverse, even[:, :pairs] * inverse]
-    return jnp.concatenate(r if even.shape == odd.shape else [*r, 1 / even[:, pairs:]], axis=1)
+    half = d.shape[1] // 2
+    a, b = d[:, :half], d[:, half : 2 * half]
+    inverse = 1 / (a * b)
+    r = [b * inverse, a * inverse]
+    return jnp.concatenate(r if 2 * half == d.shape[1] else [*r, 1 / d[:, 2 * half :]], axis=1)
 
 
 @log_barrier.defjvp
