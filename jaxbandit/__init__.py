@@ -12,20 +12,10 @@ from jaxbandit.game import game_key as game_key
 from jaxbandit.game import start as start
 from jaxbandit.game import step as step
 from jaxbandit.grid import grid as grid
-from jaxbandit.growth import onset as onset
-from jaxbandit.growth import slope as slope
 from jaxbandit.policies import POLICIES as POLICIES
 from jaxbandit.pure import play as play
-from jaxbandit.ranking import ranking as ranking
 from jaxbandit.readers import read_table as read_table
-from jaxbandit.results import compare as compare
-from jaxbandit.results import product as product
-from jaxbandit.results import summary as summary
 from jaxbandit.runner import Engine as Engine
-from jaxbandit.simulate import simulate as simulate
-from jaxbandit.statistics import band as band
-from jaxbandit.statistics import exceedance as exceedance
-from jaxbandit.statistics import quantile as quantile
 from jaxbandit.version import __version__ as __version__
 
 globals().update({cls.__name__: cls for cls in (*POLICIES.values(), *ENVIRONMENTS.values())})
@@ -36,19 +26,39 @@ if _typing.TYPE_CHECKING:
     from jaxbandit import sensitivity as sensitivity
     from jaxbandit.assemble import load as load
     from jaxbandit.forecast import plan as plan
+    from jaxbandit.growth import onset as onset
+    from jaxbandit.growth import slope as slope
+    from jaxbandit.ranks import ranking as ranking
+    from jaxbandit.results import compare as compare
+    from jaxbandit.results import product as product
+    from jaxbandit.results import summary as summary
     from jaxbandit.run_study import run as run
     from jaxbandit.search.families import Family as Family
     from jaxbandit.search.front import tune as tune
     from jaxbandit.search.front import worst as worst
+    from jaxbandit.simulation import simulate as simulate
+    from jaxbandit.statistics import band as band
+    from jaxbandit.statistics import exceedance as exceedance
+    from jaxbandit.statistics import quantile as quantile
     from jaxbandit.study import Study as Study
 
-# What studies and searches need is imported when it is first named: games alone start faster.
+# What makes or reads datasets is imported when it is first named: xarray takes as long to import as JAX.
 _LATER = {
     "Family": "search.families",
     "Study": "study",
+    "band": "statistics",
+    "compare": "results",
+    "exceedance": "statistics",
     "load": "assemble",
+    "onset": "growth",
     "plan": "forecast",
+    "product": "results",
+    "quantile": "statistics",
+    "ranking": "ranks",
     "run": "run_study",
+    "simulate": "simulation",
+    "slope": "growth",
+    "summary": "results",
     "tune": "search.front",
     "worst": "search.front",
 }
@@ -61,3 +71,7 @@ def __getattr__(name: str) -> _typing.Any:
     if name in _MODULES:
         return _importlib.import_module(f"jaxbandit.{name}")
     raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER, *_MODULES})

@@ -15,7 +15,7 @@ from scipy import stats
 
 import jaxbandit as jb
 from jaxbandit.growth import onset, slope
-from jaxbandit.ranking import holm, ranking, skewness_corrected_p
+from jaxbandit.ranks import holm, ranking, skewness_corrected_p
 from jaxbandit.statistics import band, bootstrap_interval, exceedance, normal_interval, quantile
 from tests.helpers import assert_count
 

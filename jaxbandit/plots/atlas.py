@@ -9,7 +9,7 @@ import xarray as xr
 
 from jaxbandit import style
 from jaxbandit.plots.common import axis_name, axis_values, labelled, pretty
-from jaxbandit.ranking import holm, ranking
+from jaxbandit.ranks import holm, ranking
 
 
 def winners(

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from jaxbandit.ranking import holm, ranking
+from jaxbandit.ranks import holm, ranking
 from jaxbandit.statistics import normal_interval
 
 UNPAIRED = (

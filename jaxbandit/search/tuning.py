@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import parameters, statistics
-from jaxbandit.ranking import skewness_corrected_p
+from jaxbandit.ranks import skewness_corrected_p
 from jaxbandit.search.arena import HELD_OUT, STEPS, TEST, Arena, Told, at_horizon, derived_seed
 from jaxbandit.search.boxes import Box, box_of, set_values
 from jaxbandit.search.descent import Descent, contributions
