@@ -118,8 +118,11 @@ def simulate(policy, environment=EASY, **options):
     return jb.simulate(policy, environment, measures=tuple(measured(policy)), **options)
 
 
-# Every policy, a nearer relative of each of these in the fast suite.
-SLOW = {"ada_tinf", "adar_ucb", "exp3", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf", "robust_ucb", "thompson"}
+# Every policy; of each of these the fast suite plays a relative here, and itself in its own tests.
+SLOW = {
+    "ada_tinf", "adar_ucb", "ape2", "exp3", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf", "robust_ucb",
+    "sao_ht", "thompson",
+}  # fmt: skip
 policies = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in jb.POLICIES]
 )
@@ -164,9 +167,8 @@ def test_dtype_follows_the_mode(name):
             assert all(leaf.dtype == dtype for leaf in jax.tree.leaves(state) if leaf.dtype.kind == "f")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name == "uniinf" else pytest.mark.slow) for name in jb.POLICIES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", jb.POLICIES)
 def test_a_step_by_hand_is_that_of_jit(name):
     policy, world, key = make(name), jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.5), jb.game_key(0, 2)
     step, start = jb.step(policy, world), jb.start(policy, world)
