@@ -96,10 +96,11 @@ class Certified:
       >>> import jaxbandit as jb
       >>> from jaxbandit.facts import Certified
       >>> policy = Certified(jb.UniINF(horizon=500))
-      >>> world = jb.Bernoulli(means=[0.2, 0.5, 0.5])
-      >>> ds = jb.simulate(policy, world, horizon=500, num_seeds=8, dtype="float64")
-      >>> ds.regret.dims
-      ('seed', 'round')
+      >>> world = jb.Pareto(means=[0.5, 1.0], tail_index=1.3)
+      >>> names = ("violations", "worst", "at", "sums", "last_growth")
+      >>> ds = jb.simulate(policy, world, horizon=500, num_seeds=8, dtype="float64", measures=names)
+      >>> int(ds.violations.isel(round=-1).sum())
+      0
 
     References:
       Chen, Huang, Dai, Huang. "uniINF: Best-of-Both-Worlds Algorithm for Parameter-Free

@@ -14,6 +14,7 @@ import scipy.stats
 
 import jaxbandit as jb
 from jaxbandit import random
+from tests.helpers import stream_of_pairs
 
 MEANS = [0.3, 0.5, 0.9]
 ZEROS = [0.0, 0.0, 0.0]
@@ -189,21 +190,12 @@ def losses(world, arms, rounds, games=0, seed=0):
 
 @jax.jit
 def _losses(world, arms, rounds, words):
-    def one(arm, t, words):
-        high, low, spare = words
-
-        def draw(first, count):
-            assert first + count <= PAIRS
-            return high[first : first + count], low[first : first + count]
-
-        return world.loss(t, arm, random.Stream(draw, spare=lambda: spare))
-
-    return jax.vmap(one)(arms, rounds, words)
+    return jax.vmap(lambda arm, t, words: world.loss(t, arm, stream_of_pairs(*words)))(arms, rounds, words)
 
 
 @jax.jit
 def _words(seed, rounds, games):
-    """Words of each loss: compiled once, for the cipher takes longer to compile than most laws."""
+    """The pairs of words of each loss, and the spare one."""
 
     def one(t, game):
         _, arm, loss = random.round_streams(jb.game_key(seed, game), t)
