@@ -113,7 +113,7 @@ KEPT = {"form": "exact", "max_rounds": HORIZON}
             )
             for estimator in ("median_of_means", "catoni")
         ),
-        pytest.param(jb.AdaRUCB(horizon=HORIZON, **KEPT), id="adar_ucb"),
+        pytest.param(jb.AdaRUCB(horizon=HORIZON, **KEPT), id="adar_ucb", marks=pytest.mark.slow),
         pytest.param(jb.AdaRUCB(horizon=HORIZON), id="adar_ucb, bounded"),
     ],
 )

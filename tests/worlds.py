@@ -14,7 +14,6 @@ import scipy.stats
 
 import jaxbandit as jb
 from jaxbandit import random
-from tests.helpers import stream_of_pairs
 
 MEANS = [0.3, 0.5, 0.9]
 ZEROS = [0.0, 0.0, 0.0]
@@ -190,17 +189,27 @@ def losses(world, arms, rounds, games=0, seed=0):
 
 @jax.jit
 def _losses(world, arms, rounds, words):
-    return jax.vmap(lambda arm, t, words: world.loss(t, arm, stream_of_pairs(*words)))(arms, rounds, words)
+    def one(arm, t, words):
+        high, low, spare = words
+
+        def draw(first, count):
+            half, start = divmod(first, random.DRAWS // 2)
+            assert start + count <= PAIRS
+            return high[half, start : start + count], low[half, start : start + count]
+
+        return world.loss(t, arm, random.Stream(draw, spare=lambda: spare))
+
+    return jax.vmap(one)(arms, rounds, words)
 
 
 @jax.jit
 def _words(seed, rounds, games):
-    """The pairs of words of each loss, and the spare one."""
+    """The pairs of words of both halves of each loss's stream, and the spare word: one program for all worlds."""
 
     def one(t, game):
         _, arm, loss = random.round_streams(jb.game_key(seed, game), t)
-        high, low = loss.words(2 * PAIRS).reshape(2, PAIRS)
-        return high, low, arm.words(2)[1]
+        halves = jnp.stack([half.words(2 * PAIRS).reshape(2, PAIRS) for half in random.split(loss, 2)])
+        return halves[:, 0], halves[:, 1], arm.words(2)[1]
 
     return jax.vmap(one)(rounds, games)
 
