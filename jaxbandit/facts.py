@@ -93,13 +93,15 @@ class Certified:
       best_arm: The arm whose skipped losses are left out of ``skip_error``.
 
     Example:
-      >>> import jaxbandit as jb
+      >>> import jax, jaxbandit as jb
       >>> from jaxbandit.facts import Certified
-      >>> policy = Certified(jb.UniINF(horizon=500))
-      >>> world = jb.Bernoulli(means=[0.2, 0.5, 0.5])
-      >>> ds = jb.simulate(policy, world, horizon=500, num_seeds=8, dtype="float64")
-      >>> ds.regret.dims
-      ('seed', 'round')
+      >>> policy, world = Certified(jb.UniINF(horizon=500)), jb.Bernoulli(means=[0.2, 0.5, 0.5])
+      >>> with jax.enable_x64(True):
+      ...     step, state, key = jax.jit(jb.step(policy, world)), jb.start(policy, world), jb.game_key(seed=0, n=0)
+      ...     for _ in range(500):
+      ...         state = step(state, key)
+      >>> int(state.policy.violations.sum())
+      0
 
     References:
       Chen, Huang, Dai, Huang. "uniINF: Best-of-Both-Worlds Algorithm for Parameter-Free

@@ -55,5 +55,15 @@ def stream_from(words, spare=None):
     return random.Stream(draw, spare=None if spare is None else lambda: jnp.asarray(spare, jnp.uint32))
 
 
+def stream_of_pairs(high, low, spare=None):
+    """A stream of these pairs of words, number 0, 1, ...: tests draw them once, for ciphers are long to compile."""
+
+    def draw(first, count):
+        assert first + count <= high.shape[0]
+        return high[first : first + count], low[first : first + count]
+
+    return random.Stream(draw, spare=None if spare is None else lambda: spare)
+
+
 def stream_of(*words, spare=None):
     return stream_from(jnp.array(words, jnp.uint32), spare)

@@ -4,6 +4,9 @@ Compiling takes the time: what only goes another way to the same rule is marked 
 """
 
 import functools
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -290,15 +293,35 @@ SLOW_SMALL = {
 }  # fmt: skip
 
 
-def case(fn, operands, name, fast):
-    return pytest.param(fn, operands, id=name, marks=[] if fast else pytest.mark.slow)
+class Case(NamedTuple):
+    """A function and operands for it: arrays with lanes last, or shared values."""
+
+    name: str
+    fn: Callable
+    operands: list
+    fast: bool = True
+
+    def is_large(self):
+        """Whether it stands for a game too large for one loop."""
+        return any(LARGE in np.shape(leaf) for leaf in jax.tree.leaves(self.operands))
+
+
+def bundles(cases, size=12):
+    """Parameters of a test: lists of cases that compile together, the fast ones apart, and the large ones."""
+    params = []
+    for fast, large in itertools.product((True, False), repeat=2):
+        alike = [case for case in cases if (case.fast, case.is_large()) == (fast, large)]
+        for bundle in (alike[start : start + size] for start in range(0, len(alike), size)):
+            marks = [] if fast else pytest.mark.slow
+            params.append(pytest.param(bundle, id=f"{bundle[0].name} to {bundle[-1].name}", marks=marks))
+    return params
 
 
 def by_size(table):
     """Each case small, and large where its shapes depend on K."""
-    small = [case(fn, samples(specs), f"{name}-small", name not in SLOW_SMALL) for name, (fn, *specs) in table.items()]
+    small = [Case(f"{name}-small", fn, samples(specs), name not in SLOW_SMALL) for name, (fn, *specs) in table.items()]
     large = [
-        case(fn, samples(specs, LARGE), f"{name}-large", name in FAST_LARGE)
+        Case(f"{name}-large", fn, samples(specs, LARGE), name in FAST_LARGE)
         for name, (fn, *specs) in table.items()
         if any("K" in spec for spec in specs)
     ]
@@ -310,10 +333,10 @@ def with_shared(table):
     cases = []
     for name, (fn, *specs) in table.items():
         operands, fast = samples(specs), name in FAST_SHARED
-        cases.append(case(fn, list(map(shared, operands)), f"{name}-all", fast))
+        cases.append(Case(f"{name}-all", fn, list(map(shared, operands)), fast))
         for n, operand in enumerate(operands if len(operands) > 1 else []):
             mixed = [*operands[:n], shared(operand), *operands[n + 1 :]]
-            cases.append(case(fn, mixed, f"{name}-{n}", fast))
+            cases.append(Case(f"{name}-{n}", fn, mixed, fast))
     return cases
 
 
@@ -326,5 +349,5 @@ def random_programs(count):
         # Eighths: sums of them are exact, so that rounding cannot part two near ties.
         x = np.round(8 * sample("real[K]", size, n)) / 8
         operands = [x, sample("int[K]", size, n), sample("small", size, n)]
-        cases.append(case(program(steps), operands, f"{'-'.join(steps)}-{size}", fast=n == 1))
+        cases.append(Case(f"{'-'.join(steps)}-{size}", program(steps), operands, fast=n == 1))
     return cases

@@ -79,7 +79,9 @@ def test_broken_policies_fail(name):
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("name", CONTROLS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "no clip" else pytest.mark.slow) for name in CONTROLS]
+)
 def test_broken_policies_fail_in_one_game(name):
     script, policy = test_facts.heavy_tailed(0, 4.0, 1.0), Certified(jb.UniINF(horizon=1_000.0, **CONTROLS[name]))
     arm = np.floor(3 * script.uniform).astype(np.int32)

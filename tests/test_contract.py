@@ -78,23 +78,73 @@ def play(policy, world):
     return trajectory(as_arrays(policy), as_arrays(world))
 
 
-# Every policy, a nearer relative of each of these in the fast suite.
-SLOW = {"ada_tinf", "adar_ucb", "exp3", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf", "robust_ucb", "thompson"}
+TRACED = []  # classes of policies, once for every time that one is traced below
+
+
+@quick_jit
+def after(policy, world, key, rounds):
+    """The state of one game after some rounds; compiled once per class."""
+    TRACED.append(type(policy))
+    step = jb.step(policy, world)
+    return jax.lax.fori_loop(0, rounds, lambda _, state: step(state, key), jb.start(policy, world))
+
+
+after_each = quick_jit(jax.vmap(after.__wrapped__, (0, None, 0, None)))
+
+# Hyperparameters times the first, on game number the second.
+GAMES = [(1.0, 0), (1.0, 1), (1.5, 0), (1.5, 1)]
+
+
+def alone_and_together(name, rounds):
+    """The games of GAMES, played one by one and side by side: both lists of states."""
+    policy, world, rounds = make(name), as_arrays(EASY), jnp.int32(rounds)
+    policies = [jax.tree.map(lambda leaf, factor=factor: jnp.float32(leaf * factor), policy) for factor, _ in GAMES]
+    keys = [jb.game_key(0, n) for _, n in GAMES]
+    alone = [after(*game, rounds) for game in zip(policies, [world] * len(GAMES), keys, strict=True)]
+    together = after_each(jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies), world, jnp.stack(keys), rounds)
+    return alone, [jax.tree.map(lambda leaf, n=n: leaf[n], together) for n in range(len(GAMES))]
+
+
+def measured(policy):
+    """What ``policy.measure`` returns, as shapes; nothing where there is none."""
+    if not hasattr(policy, "measure"):
+        return {}
+    state, round_ = policy.init(3), (jnp.int32(1), jnp.full(3, 1 / 3), jnp.int32(0), jnp.float32(0.5))
+    return jax.eval_shape(lambda: policy.measure(state, *round_, policy.update(state, *round_)))
+
+
+def simulate(policy, environment=EASY, **options):
+    """``jb.simulate`` with all that is measured: one compiled program a policy serves every test here."""
+    return jb.simulate(policy, environment, measures=tuple(measured(policy)), **options)
+
+
+# Every policy; of each of these the fast suite plays a relative here, and itself in its own tests.
+SLOW = {
+    "ada_tinf", "adar_ucb", "ape2", "exp3", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf", "robust_ucb",
+    "sao_ht", "thompson",
+}  # fmt: skip
 policies = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in jb.POLICIES]
 )
 
 
 @policies
-@pytest.mark.parametrize("num_arms", [1, 2, 10, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "num_arms", [1, 2, pytest.param(10, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)]
+)
 def test_plays_on_the_simplex(name, num_arms):
     world = jb.StudentT(means=np.linspace(0, 1, num_arms), tail_index=1.5)
-    x, arm, state = play(make(name), world)
+    played = play(make(name), world)
+    assert_on_the_simplex(played, num_arms)
+    assert (played[2].failed == 0).all()
+
+
+def assert_on_the_simplex(trajectory, num_arms):
+    x, arm, _ = trajectory
     assert x.shape == (HORIZON, num_arms)
     assert (x >= 0).all()
     np.testing.assert_allclose(x.sum(axis=1), 1, atol=1e-5)
     assert ((arm >= 0) & (arm < num_arms)).all()
-    assert (state.failed == 0).all()
 
 
 @policies
@@ -117,26 +167,29 @@ def test_dtype_follows_the_mode(name):
             assert all(leaf.dtype == dtype for leaf in jax.tree.leaves(state) if leaf.dtype.kind == "f")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", jb.POLICIES)
+def test_a_step_by_hand_is_that_of_jit(name):
+    policy, world, key = make(name), jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.5), jb.game_key(0, 2)
+    step, start = jb.step(policy, world), jb.start(policy, world)
+    assert_close(quick_jit(step)(start, key), step(start, key))
+
+
 @policies
-def test_jit_and_vmap_change_nothing(name):
-    policy, world = make(name), jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.5)
-    step, keys = jb.step(policy, world), jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(4))
-    start = jb.start(policy, world)
-    one = step(start, keys[2])
-    jitted, many = quick_jit(lambda start, keys: (step(start, keys[2]), jax.vmap(step, (None, 0))(start, keys)))(
-        start, keys
-    )
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), jitted, one)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a[2], b, rtol=1e-5, atol=1e-6), many, one)
+def test_vmap_changes_nothing(name):
+    for one, among_others in zip(*alone_and_together(name, 5), strict=True):
+        assert_close(among_others, one)
+
+
+def assert_close(got, expected):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), got, expected)
 
 
 @policies
 def test_step_gives_the_numbers_of_simulate(name):
-    policy, world = make(name), EASY
-    step, key = jb.step(policy, world), jb.game_key(7, 3)
-    play_on = quick_jit(lambda state: jax.lax.fori_loop(0, 30, lambda _, state: step(state, key), state))
-    state = play_on(jb.start(policy, world))
-    ds = jb.simulate(policy, world, horizon=30, num_seeds=5, seed=7).isel(seed=3, round=-1)
+    policy = make(name)
+    state = after(as_arrays(policy), as_arrays(EASY), jb.game_key(7, 3), jnp.int32(30))
+    ds = simulate(policy, horizon=30, num_seeds=5, seed=7).isel(seed=3, round=-1)
     assert state.pulls.tolist() == ds.pulls.values.tolist()
     assert float(state.loss) == float(ds.loss)
     np.testing.assert_allclose(state.regret, ds.regret, rtol=1e-5)
@@ -146,9 +199,7 @@ def test_step_gives_the_numbers_of_simulate(name):
 def test_lanes_are_independent(name):
     """Games of one block beside others: what these meet changes their play, and theirs alone."""
     neighbours = [jb.Bernoulli(means=means) for means in ([0.0, 0.5, 1.0], [1.0, 0.5, 0.0])]
-    first, second = (
-        jb.simulate(make(name), [neighbour, EASY], horizon=HORIZON, num_seeds=4) for neighbour in neighbours
-    )
+    first, second = (simulate(make(name), [neighbour, EASY], horizon=HORIZON, num_seeds=4) for neighbour in neighbours)
     for variable in ("pulls", "loss"):
         np.testing.assert_array_equal(first[variable].isel(environment=1), second[variable].isel(environment=1))
     assert not np.array_equal(first.loss.isel(environment=0), second.loss.isel(environment=0))
@@ -156,23 +207,10 @@ def test_lanes_are_independent(name):
 
 @policies
 def test_hyperparameters_are_data(name):
-    policy = make(name)
-    leaves = jax.tree.leaves(policy)
-    calls = []
-
-    @quick_jit
-    def run(policy, key):
-        calls.append(1)
-        step = jb.step(policy, EASY)
-        return jax.lax.fori_loop(0, 50, lambda _, state: step(state, key), jb.start(policy, EASY)).pulls
-
-    key = jb.game_key(0, 0)
-    alone = [run(jax.tree.map(lambda leaf, f=f: jnp.float32(leaf * f), policy), key) for f in (1.0, 1.5)]
-    assert len(calls) == 1
-    if leaves:
-        stacked = jax.tree.map(lambda leaf: jnp.asarray([leaf, 1.5 * leaf], jnp.float32), policy)
-        together = quick_jit(jax.vmap(run.__wrapped__, (0, None)))(stacked, key)
-        np.testing.assert_array_equal(together, np.stack(alone))
+    alone, together = alone_and_together(name, 50)
+    assert TRACED.count(jb.POLICIES[name]) == 2  # once alone and once side by side, whatever the values
+    for one, among_others in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(among_others.pulls, one.pulls)
 
 
 @policies
@@ -195,7 +233,9 @@ def test_nan_marks_the_game_and_nothing_else(name):
     offset = np.array([0.0, 0.3, 0.3])
     structure = jax.tree.structure(Given(sequence=sequence, offset=offset))
     # Past the constructor, which refuses NaN.
-    clean, hurt = (last(play(make(name), jax.tree.unflatten(structure, [row, offset]))) for row in (sequence, bad))
+    games = [play(make(name), jax.tree.unflatten(structure, [row, offset])) for row in (sequence, bad)]
+    assert_on_the_simplex(games[0], 3)
+    clean, hurt = map(last, games)
     if any(leaf.dtype.kind == "f" and np.isnan(leaf).any() for leaf in jax.tree.leaves(hurt.policy)):
         assert int(hurt.failed) == 100
     assert int(clean.failed) == 0
@@ -218,7 +258,7 @@ def test_bounds_are_honest(name):
             with pytest.raises(ValueError, match=f"{jb.POLICIES[name].__name__}.{key}.*{outside:g}"[:60].split("(")[0]):
                 make(name, **{key: outside})
             policy = make(name, **{key: inside})
-            ds = jb.simulate(policy, EASY, horizon=10, num_seeds=2, record=[10])
+            ds = simulate(policy, horizon=10, num_seeds=2, record=[10])
             assert int(ds.pulls.sum()) == 20
 
 
@@ -227,29 +267,31 @@ def test_relabelled_arms_relabel_the_play(name):
     policy = make(name)
     order = np.array([2, 0, 1])
     state, mirrored = policy.init(3), policy.init(3)
-    probabilities, update = quick_jit(policy.probabilities), quick_jit(policy.update)
+
+    @quick_jit
+    def play_round(state, t, arm, loss):
+        x = policy.probabilities(state, t, jax.random.key(t))
+        return x, policy.update(state, t, x, arm, loss)
+
     for t, (arm, loss) in enumerate([(0, 0.5), (1, 2.0), (2, -0.3), (0, 0.1), (1, 0.0), (2, 1.0)] * 5, start=1):
-        x = probabilities(state, jnp.int32(t), jax.random.key(t))
-        y = probabilities(mirrored, jnp.int32(t), jax.random.key(t))
+        new = np.flatnonzero(order == arm)[0]
+        x, state = play_round(state, jnp.int32(t), jnp.int32(arm), jnp.float32(loss))
         if np.isin(x, [0, 1]).all():
             pytest.skip("plays one arm for sure: ties are broken by index")
+        y, mirrored = play_round(mirrored, jnp.int32(t), jnp.int32(new), jnp.float32(loss))
         np.testing.assert_allclose(y, x[order], rtol=1e-5)
-        new = int(np.flatnonzero(order == arm)[0])
-        state = update(state, jnp.int32(t), x, jnp.int32(arm), jnp.float32(loss))
-        mirrored = update(mirrored, jnp.int32(t), y, jnp.int32(new), jnp.float32(loss))
 
 
 @policies
 def test_measures_are_scalars_that_sum(name):
     policy = make(name)
+    shapes = measured(policy)
     if not hasattr(policy, "measure"):
         pytest.skip("has no measure")
-    state, round_ = policy.init(3), (jnp.int32(1), jnp.full(3, 1 / 3), jnp.int32(0), jnp.float32(0.5))
-    measured = jax.eval_shape(lambda: policy.measure(state, *round_, policy.update(state, *round_)))
-    assert measured
-    assert all(value.shape == () for value in measured.values())
-    ds = jb.simulate(policy, EASY, horizon=50, num_seeds=3, record=[10, 50], measures=tuple(measured))
-    assert all(np.isfinite(ds[key]).all() and ds[key].dims == ("seed", "round") for key in measured)
+    assert shapes
+    assert all(value.shape == () for value in shapes.values())
+    ds = simulate(policy, horizon=50, num_seeds=3, record=[10, 50])
+    assert all(np.isfinite(ds[key]).all() and ds[key].dims == ("seed", "round") for key in shapes)
 
 
 @policies

@@ -1,5 +1,6 @@
 """The lane transform does what ``vmap`` over a trailing axis does, for every primitive it treats itself."""
 
+import functools
 import subprocess
 import sys
 from unittest import mock
@@ -22,8 +23,9 @@ from tests.lane_cases import (
     LARGE,
     RULES,
     SMALL,
+    Case,
+    bundles,
     by_size,
-    case,
     random_programs,
     sample,
     samples,
@@ -33,21 +35,42 @@ from tests.lane_cases import (
 
 def assert_same(fn, *operands):
     """``over_lanes(fn)`` equals ``vmap``; operands are arrays with lanes last, or shared values."""
+    assert_all_same([Case("the function", fn, list(operands))])
+
+
+def assert_all_same(cases):
+    """``over_lanes`` equals ``vmap`` in every case; one program for all, for what takes time is to compile them."""
+    by_operation = [case for case in cases if scatters(case)]
+    compiled = [case for case in cases if not scatters(case)]
+
+    @functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+    def run_all(operands):
+        return [run(case.fn, *given) for case, given in zip(compiled, operands, strict=True)]
+
+    # In large games loops take turns with operations on what is large.
+    with mock.patch.object(lanes, "RESULTS", -1 if cases[0].is_large() else lanes.RESULTS):
+        operands = [jax.tree.map(jnp.asarray, case.operands) for case in compiled]
+        results = run_all(operands) if compiled else []
+        results += [run(case.fn, *jax.tree.map(jnp.asarray, case.operands)) for case in by_operation]
+    for case, (got, expected) in zip(compiled + by_operation, results, strict=True):
+        try:
+            assert_values(got, expected)
+        except AssertionError as wrong:
+            raise AssertionError(f"{case.name}: {wrong}") from wrong
+
+
+def scatters(case):
+    """Scatters are run operation by operation: see test_two_scatters_of_one_arm_compile."""
+    return any("scatter" in name or "update_slice" in name for name in primitives(case.fn, case.operands))
+
+
+def run(fn, *operands):
+    """What ``over_lanes`` gives, and what ``vmap`` gives."""
     is_shared = [isinstance(operand, lanes.Shared) for operand in operands]
     axes = [None if common else -1 for common in is_shared]
-
-    def both(*operands):
-        arrays = [x.array if common else x for x, common in zip(operands, is_shared, strict=True)]
-        expected = jax.vmap(fn, in_axes=axes, out_axes=-1, axis_size=LANES)(*arrays)
-        return lanes.over_lanes(fn, LANES)(*operands), expected
-
-    # Scatters are run operation by operation: see test_two_scatters_of_one_arm_compile.
-    if not any("scatter" in name or "update_slice" in name for name in primitives(fn, operands)):
-        both = jax.jit(both, compiler_options={"xla_backend_optimization_level": 0})
-    # A large array stands for a game too large for one loop: loops take turns with operations on what is large.
-    large = any(LARGE in leaf.shape for leaf in jax.tree.leaves(operands))
-    with mock.patch.object(lanes, "RESULTS", -1 if large else lanes.RESULTS):
-        assert_values(*both(*jax.tree.map(jnp.asarray, operands)))
+    arrays = [x.array if common else x for x, common in zip(operands, is_shared, strict=True)]
+    expected = jax.vmap(fn, in_axes=axes, out_axes=-1, axis_size=LANES)(*arrays)
+    return lanes.over_lanes(fn, LANES)(*operands), expected
 
 
 def assert_values(got, expected):
@@ -82,34 +105,34 @@ def primitives(fn, operands):
     return names
 
 
-@pytest.mark.parametrize(("fn", "operands"), by_size(ELEMENTWISE))
-def test_elementwise(fn, operands):
-    assert_same(fn, *operands)
+@pytest.mark.parametrize("cases", bundles(by_size(ELEMENTWISE)))
+def test_elementwise(cases):
+    assert_all_same(cases)
 
 
-@pytest.mark.parametrize(("fn", "operands"), by_size(FUNCTIONS))
-def test_function(fn, operands):
-    assert_same(fn, *operands)
+@pytest.mark.parametrize("cases", bundles(by_size(FUNCTIONS)))
+def test_function(cases):
+    assert_all_same(cases)
 
 
-@pytest.mark.parametrize(
-    ("fn", "operands"),
-    [case(fn, samples(specs), name, name in FAST_PARTS) for name, (fn, *specs) in FUNCTIONS.items()],
-)
-def test_function_in_many_kernels(fn, operands, monkeypatch):
+IN_PARTS = [Case(name, fn, samples(specs), name in FAST_PARTS) for name, (fn, *specs) in FUNCTIONS.items()]
+
+
+@pytest.mark.parametrize("cases", bundles(IN_PARTS))
+def test_function_in_many_kernels(cases, monkeypatch):
     """As without our XLA options, and on a GPU."""
     monkeypatch.setattr(fusion, "pays", lambda: False)
-    assert_same(fn, *operands)
+    assert_all_same(cases)
 
 
-@pytest.mark.parametrize(("fn", "operands"), with_shared(FUNCTIONS))
-def test_operands_that_every_lane_shares(fn, operands):
-    assert_same(fn, *operands)
+@pytest.mark.parametrize("cases", bundles(with_shared(FUNCTIONS)))
+def test_operands_that_every_lane_shares(cases):
+    assert_all_same(cases)
 
 
-@pytest.mark.parametrize(("fn", "operands"), random_programs(24))
-def test_random_programs(fn, operands):
-    assert_same(fn, *operands)
+@pytest.mark.parametrize("cases", bundles(random_programs(24)))
+def test_random_programs(cases):
+    assert_all_same(cases)
 
 
 @pytest.mark.slow

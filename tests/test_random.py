@@ -19,7 +19,7 @@ from jax.extend.random import threefry_2x32
 
 import jaxbandit as jb
 from jaxbandit import arms, random
-from tests.helpers import RARE, assert_mean, stream_from, stream_of
+from tests.helpers import RARE, assert_mean, stream_from, stream_of, stream_of_pairs
 
 DRAWS = 100_000
 WORD = st.integers(0, 2**32 - 1)
@@ -268,9 +268,21 @@ def sample(fn, source):
     if source == "key":
         keys = jax.random.split(jax.random.key(11), DRAWS)
         return jax.jit(jax.vmap(fn))(keys)
-    consumer = {"stream": random.POLICY, "spare": random.LOSS}[source]
-    rounds = jnp.arange(1, DRAWS + 1, dtype=jnp.int32)
-    return jax.jit(jax.vmap(lambda t: fn(random.round_streams(jb.game_key(11, 0), t)[consumer])))(rounds)
+    pairs, spare = drawn_words({"stream": random.POLICY, "spare": random.LOSS}[source])
+    if source == "spare":
+        pairs = (*pairs, spare)
+    return jax.jit(jax.vmap(lambda words: fn(stream_of_pairs(*words))))(pairs)
+
+
+@functools.cache
+def drawn_words(consumer):
+    """Eight pairs of words of each of 1e5 rounds, and the word that a loss has to spare."""
+
+    def words(t):
+        streams = random.round_streams(jb.game_key(11, 0), t)
+        return tuple(streams[consumer].words(16).reshape(2, 8)), streams[random.ARM].words(2)[1]
+
+    return jax.jit(jax.vmap(words))(jnp.arange(1, DRAWS + 1, dtype=jnp.int32))
 
 
 def assert_law(samples, law):

@@ -141,7 +141,7 @@ def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], t
 
 
 @pytest.mark.parametrize("name", STATES)
-@pytest.mark.parametrize("num_arms", [2, 3, 10])
+@pytest.mark.parametrize("num_arms", [2, pytest.param(3, marks=pytest.mark.slow), 10])
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-5)])
 def test_round_by_round(name, num_arms, dtype, tolerance):
     rounds = 2_000
@@ -198,7 +198,9 @@ def test_uniinf_increments_round_by_round(num_arms, dtype, tolerance):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", REFERENCES)
-@pytest.mark.parametrize("num_arms", [2, 3, 10])
+@pytest.mark.parametrize(
+    "num_arms", [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(10, marks=pytest.mark.slow)]
+)
 def test_whole_games(name, num_arms):
     rounds, horizon = 200, 1_000
     reference = REFERENCES[name]

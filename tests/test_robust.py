@@ -7,6 +7,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import robust
+from jaxbandit.game import as_arrays
 from tests.reference import adar_ucb, robust_ucb
 from tests.reference.robust_moss import RobustMOSS
 from tests.test_contract import HORIZON, Given, play, quick_jit
@@ -19,17 +20,28 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 def after(policy, *histories, first_round=1):
     """The state after these rewards, arm by arm."""
-    state, t = policy.init(len(histories)), first_round
-    update = quick_jit(policy.update)
+    state, t, policy = policy.init(len(histories)), first_round, as_arrays(policy)
     for arm, rewards in enumerate(histories):
         for reward in rewards:
-            state = update(state, jnp.int32(t), jnp.zeros(len(histories)), jnp.int32(arm), jnp.float64(-reward))
+            state = _update(
+                policy, state, jnp.int32(t), jnp.zeros(len(histories)), jnp.int32(arm), jnp.float64(-reward)
+            )
             t += 1
     return state
 
 
+@quick_jit
+def _update(policy, *now):
+    return policy.update(*now)
+
+
 def indices(policy, *now):
-    return quick_jit(policy.indices)(*now)
+    return _indices(as_arrays(policy), *now)
+
+
+@quick_jit
+def _indices(policy, *now):
+    return policy.indices(*now)
 
 
 def exact(estimator="truncated", order=1.5):
@@ -101,7 +113,7 @@ KEPT = {"form": "exact", "max_rounds": HORIZON}
             )
             for estimator in ("median_of_means", "catoni")
         ),
-        pytest.param(jb.AdaRUCB(horizon=HORIZON, **KEPT), id="adar_ucb"),
+        pytest.param(jb.AdaRUCB(horizon=HORIZON, **KEPT), id="adar_ucb", marks=pytest.mark.slow),
         pytest.param(jb.AdaRUCB(horizon=HORIZON), id="adar_ucb, bounded"),
     ],
 )

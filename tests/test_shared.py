@@ -42,7 +42,8 @@ POLICY = jb.Uniform()
 
 
 def run(world, **options):
-    return jb.simulate(POLICY, world, **{"horizon": ROUNDS, "num_seeds": 70} | options)
+    # Blocks of one width are one compiled program, however many points play.
+    return jb.simulate(POLICY, world, **{"horizon": ROUNDS, "num_seeds": 70, "engine": jb.Engine(block=64)} | options)
 
 
 @pytest.mark.slow

@@ -14,8 +14,9 @@ from scipy.optimize import brentq
 
 from jaxbandit import simplex
 
-CASES = [("float32", 2), ("float32", 10), ("float32", 1000)]
-CASES += [("float64", num_arms) for num_arms in (1, 2, 3, 10, 32, 100, 1000)]
+CASES = [("float32", 2), ("float32", 10), pytest.param("float32", 1000, marks=pytest.mark.slow)]
+CASES += [("float64", num_arms) for num_arms in (1, 2, 100)]
+CASES += [pytest.param("float64", num_arms, marks=pytest.mark.slow) for num_arms in (3, 10, 32, 1000)]
 FEW_CASES = [("float32", 10), ("float64", 2), ("float64", 100)]
 TRACED_ORDERS = (1.0, 1.5, 2.0, 3.0, 21.0)
 

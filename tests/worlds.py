@@ -18,6 +18,7 @@ from jaxbandit import random
 MEANS = [0.3, 0.5, 0.9]
 ZEROS = [0.0, 0.0, 0.0]
 CHUNK = 100_000
+PAIRS = 4  # of words, at most, that a law draws
 
 
 class Stable:
@@ -181,19 +182,36 @@ def losses(world, arms, rounds, games=0, seed=0):
     for start in range(0, size, CHUNK):
         chunk = [np.resize(part[start : start + CHUNK], CHUNK) for part in parts]  # one shape, one compilation
         arms, rounds, games = map(jnp.asarray, chunk)
-        out.append(np.asarray(_losses(world, arms, rounds, _keys(jnp.int32(seed), games)), np.float64))
+        words = _words(jnp.int32(seed), rounds, games)
+        out.append(np.asarray(_losses(world, arms, rounds, words), np.float64))
     return np.concatenate(out)[:size]
 
 
 @jax.jit
-def _losses(world, arms, rounds, keys):
-    def one(arm, t, key):
-        return world.loss(t, arm, random.round_streams(key, t)[random.LOSS])
+def _losses(world, arms, rounds, words):
+    def one(arm, t, words):
+        high, low, spare = words
 
-    return jax.vmap(one)(arms, rounds, keys)
+        def draw(first, count):
+            half, start = divmod(first, random.DRAWS // 2)
+            assert start + count <= PAIRS
+            return high[half, start : start + count], low[half, start : start + count]
+
+        return world.loss(t, arm, random.Stream(draw, spare=lambda: spare))
+
+    return jax.vmap(one)(arms, rounds, words)
 
 
-_keys = jax.jit(jax.vmap(jb.game_key, (None, 0)))
+@jax.jit
+def _words(seed, rounds, games):
+    """The pairs of words of both halves of each loss's stream, and the spare word: one program for all worlds."""
+
+    def one(t, game):
+        _, arm, loss = random.round_streams(jb.game_key(seed, game), t)
+        halves = jnp.stack([half.words(2 * PAIRS).reshape(2, PAIRS) for half in random.split(loss, 2)])
+        return halves[:, 0], halves[:, 1], arm.words(2)[1]
+
+    return jax.vmap(one)(rounds, games)
 
 
 @functools.partial(jax.jit, static_argnames=("chunk",))

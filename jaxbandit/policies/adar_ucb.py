@@ -69,10 +69,13 @@ class AdaRUCB:
       max_rounds: Of the exact form, which keeps every reward: pass the rounds you run.
 
     Example:
-      >>> import jaxbandit as jb
-      >>> world = jb.Pareto(means=[0.1, 1.0], tail_index=1.6)
-      >>> ds = jb.simulate(jb.AdaRUCB(horizon=20_000), world, horizon=20_000, num_seeds=64, record=[20_000])
-      >>> bool(ds.regret.mean() < 6_000)  # uniform play: 9000
+      >>> import jax, jaxbandit as jb
+      >>> policy, world = jb.AdaRUCB(horizon=1_000), jb.Bernoulli(means=[0.1, 0.9])
+      >>> step = jax.jit(jb.step(policy, world))
+      >>> state, key = jb.start(policy, world), jb.game_key(seed=0, n=0)
+      >>> for _ in range(1_000):
+      ...     state = step(state, key)
+      >>> bool(state.regret < 300)  # uniform play has 400
       True
 
     References:

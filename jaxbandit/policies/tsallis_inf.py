@@ -39,8 +39,8 @@ class TsallisINF:
 
     Example:
       >>> import jaxbandit as jb
-      >>> ds = jb.simulate(jb.TsallisINF(), jb.Bernoulli(means=[0.2, 0.8]), horizon=1_000, num_seeds=64)
-      >>> bool(ds.regret.isel(round=-1).mean() < 100)  # uniform play has 300
+      >>> ds = jb.simulate(jb.TsallisINF(), jb.Bernoulli(means=[0.2, 0.8, 0.8]), horizon=1_000, num_seeds=64)
+      >>> bool(ds.regret.isel(round=-1).mean() < 200)  # uniform play has 400
       True
 
     References:
