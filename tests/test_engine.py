@@ -13,7 +13,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import engine, fusion
-from jaxbandit.game import as_arrays
+from jaxbandit.game import as_arrays, is_stationary
 from jaxbandit.types import pytree
 from tests.helpers import assert_mean, filled
 
@@ -272,8 +272,8 @@ def test_what_breaks_a_table_is_said_at_the_next_recorded_round():
 
 
 def test_stationarity_is_read_off():
-    assert engine.is_stationary(world(3))
-    assert not engine.is_stationary(jb.Switching(world(3)))
+    assert is_stationary(world(3))
+    assert not is_stationary(jb.Switching(world(3)))
 
 
 def test_provenance():

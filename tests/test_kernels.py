@@ -13,7 +13,7 @@ import jaxbandit as jb
 from benchmarks.policies import examples as policies
 from benchmarks.worlds import examples as worlds
 from jaxbandit import draws, engine, kernels, lanes
-from jaxbandit.game import as_arrays
+from jaxbandit.game import as_arrays, is_stationary
 
 PARETO = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
 LANES, ROUNDS = 8, 20
@@ -30,7 +30,7 @@ class Games:
         )
         self.parameters = spread(as_arrays(policy)), spread(as_arrays(world))
         self.num_arms = world.num_arms
-        self.program = engine.Program(stationary=engine.is_stationary(world))
+        self.program = engine.Program(stationary=is_stationary(world))
         self.keys = np.arange(2 * num_lanes, dtype=np.uint32).reshape(2, num_lanes)
         begin = functools.partial(engine.begin, num_arms=world.num_arms, program=self.program)
         self.carry = jax.eval_shape(begin, self.parameters[0], self.keys)

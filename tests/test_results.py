@@ -117,7 +117,8 @@ def test_compare_is_paired(several):
 
 def test_common_random_numbers_help():
     sweep = jb.grid(jb.UniINF, horizon=400, initial_scale=[4.0, 4.4])
-    ds = jb.simulate(sweep, jb.Bernoulli(means=[0.3, 0.5]), horizon=400, num_seeds=400, record=[400])
+    world, large = jb.Bernoulli(means=[0.3, 0.5]), {"horizon": 400, "num_seeds": 400, "record": [400]}
+    ds = jb.simulate(sweep, world, **KEYS | large)
     out = jb.compare(ds, {"initial_scale": 4.0}, {"initial_scale": 4.4})
     assert float(out.variance_ratio[-1]) > 1.5
 
