@@ -1,5 +1,7 @@
 """What several tests share: assertions with a stated false-alarm rate, refusals, streams of given words, engines."""
 
+import pathlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,14 @@ import jaxbandit as jb
 from jaxbandit import random
 
 RARE = 1e-6  # a p-value below it is an alarm
+
+# For a script in a process of its own: its peak memory in kB. getrusage would remember the peak of who started it.
+PEAK = r"""
+import pathlib, re
+def peak():
+    return int(re.search(r"VmHWM:\s*(\d+) kB", pathlib.Path("/proc/self/status").read_text())[1])
+"""
+knows_peak = pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="no /proc to ask for the peak")
 
 
 def assert_mean(samples, expected: float, z: float = 5.0) -> None:

@@ -15,7 +15,7 @@ import jaxbandit as jb
 from jaxbandit import engine, fusion
 from jaxbandit.game import as_arrays, is_stationary
 from jaxbandit.types import pytree
-from tests.helpers import assert_mean, filled
+from tests.helpers import PEAK, assert_mean, filled, knows_peak
 
 HORIZON, RECORD = 300, [1, 7, 100, 300]
 MEASURES = ("scale", "skipped", "div", "shift", "skip_error")
@@ -284,17 +284,22 @@ def test_provenance():
 
 
 @pytest.mark.slow
+@knows_peak
 def test_memory_is_flat_in_the_horizon():
     """Peak RSS at T = 1e6 within 5 % of T = 1e4, each in a process of its own."""
-    code = (
-        "import resource, jaxbandit as jb\n"
+    code = PEAK + (
+        "import jaxbandit as jb\n"
         "w = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)\n"
         "engine = jb.Engine(block=128)\n"  # no more lanes than games on two devices
         "jb.simulate(jb.UniINF(horizon={T}), w, horizon={T}, num_seeds=256, record=32, engine=engine)\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+        "print(peak())\n"
     )
     peaks = [
-        int(subprocess.run([sys.executable, "-c", code.format(T=T)], check=True, capture_output=True, text=True).stdout)
+        int(
+            subprocess.run(
+                [sys.executable, "-c", code.replace("{T}", str(T))], check=True, capture_output=True, text=True
+            ).stdout
+        )
         for T in (10_000, 1_000_000)
     ]
     assert peaks[1] <= 1.05 * peaks[0], peaks

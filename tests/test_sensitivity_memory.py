@@ -1,13 +1,13 @@
 """The memory of local gradients does not grow with the rounds; what keeps every round does, and the test sees it."""
 
-import pathlib
 import subprocess
 import sys
 
 import pytest
 
-STATUS = pathlib.Path("/proc/self/status")
-pytestmark = pytest.mark.skipif(not STATUS.exists(), reason="peak memory is asked of Linux's /proc")
+from tests.helpers import PEAK, knows_peak
+
+pytestmark = knows_peak
 
 SHORT, FACTOR = 512, 16
 SEEDS = 512
@@ -15,12 +15,10 @@ SEEDS = 512
 ONE_NUMBER = 4 * SEEDS * SHORT * FACTOR
 
 SCRIPT = """
-import pathlib, re
 import jaxbandit as jb
 from jaxbandit import sensitivity
 
 world = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
-status = pathlib.Path("{status}")  # of this process alone: getrusage remembers the one that started it
 
 def local(horizon):
     names = ["initial_scale", "threshold"]
@@ -31,13 +29,13 @@ def traced(horizon):
 
 for horizon in ({short}, {short}, {long}):  # the first one compiles
     {play}(horizon)
-    print(1024 * int(re.search(r"VmHWM:\\s*(\\d+) kB", status.read_text())[1]))
+    print(1024 * peak())
 """
 
 
 def growth(play: str) -> int:
     """Bytes that the peak memory of a process grows by when the same games go on for 16 times the rounds."""
-    script = SCRIPT.format(status=STATUS, play=play, seeds=SEEDS, short=SHORT, long=SHORT * FACTOR)
+    script = PEAK + SCRIPT.format(play=play, seeds=SEEDS, short=SHORT, long=SHORT * FACTOR)
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     _, before, after = map(int, done.stdout.split())
     return after - before
