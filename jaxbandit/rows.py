@@ -16,14 +16,16 @@ class Rows:
     """How the leaves of a tree, arrays that end in the lane axis, lie in one table [rows, lanes] per width of dtype.
 
     A loop copies every array it carries: thirty vectors in one table are copied at once. A table has one dtype, so
-    whole numbers go as floats of the same bits (``dressed``). Leaves too large to be unrolled are left as they are.
+    whole numbers go as floats of the same bits, if there are any (``dressed``). Leaves too large to be unrolled are
+    left as they are.
     """
 
     def __init__(self, tree: Any):
         leaves, self._structure = jax.tree.flatten(tree)
         self._leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
         small = [n for n, leaf in enumerate(leaves) if lanes.is_small(leaf.shape[:-1])]
-        self._dressed = {n: _table_dtype(leaves[n].dtype) for n in small}
+        floats = {leaves[n].dtype for n in small if jnp.issubdtype(leaves[n].dtype, jnp.floating)}
+        self._dressed = {n: _table_dtype(leaves[n].dtype, floats) for n in small}
         self._groups = [
             [n for n in small if self._dressed[n] == dtype] for dtype in dict.fromkeys(self._dressed.values())
         ]
@@ -63,10 +65,12 @@ class Rows:
         return jax.tree.unflatten(self._structure, leaves)
 
 
-def _table_dtype(dtype: Any) -> Any:
-    """The float of the same width; the dtype itself if there is none, as for truth values and keys."""
-    number = jnp.issubdtype(dtype, jnp.number)
-    return {4: np.dtype(np.float32), 8: np.dtype(np.float64)}.get(dtype.itemsize, dtype) if number else dtype
+def _table_dtype(dtype: Any, floats: set) -> Any:
+    """The float of the same width if the tree has it: a second float dtype would take a second kernel (``fusion``)."""
+    if not jnp.issubdtype(dtype, jnp.integer):
+        return dtype
+    same = [each for each in floats if each.itemsize == dtype.itemsize]
+    return same[0] if same else np.dtype(f"uint{8 * dtype.itemsize}")
 
 
 def _as(leaf: Array, dtype: Any) -> Array:
