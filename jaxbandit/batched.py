@@ -99,8 +99,10 @@ def apply(eqn, operands: list[Value], vector: tuple[int, ...]) -> list[Value]:
         return [Stacked(lax.broadcast_in_dim(array, (*shape, *vector), (*dims, len(shape))))]
     if name in REDUCTIONS:
         return [Stacked(_reduced(name, _done(operands[0], vector, DEAR), eqn.params["axes"]))]
-    if name in ("scatter", "scatter-add") and _writes_a_row(eqn):
-        return [Stacked(_write_row(eqn, *(spread(operand, vector) for operand in operands)))]
+    if name in ("scatter", "scatter-add") and _writes_once(eqn):
+        return [Stacked(_write_once(eqn, *(spread(operand, vector) for operand in operands)))]
+    if name == "dynamic_slice":
+        return [Stacked(_read_once(eqn.params["slice_sizes"], *(spread(operand, vector) for operand in operands)))]
     return _by_vmap(eqn, operands, vector)
 
 
@@ -138,14 +140,13 @@ def _reduced(name: str, array: Array, axes: Sequence[int]) -> Array:
     array = array.reshape(-1, *array.shape[len(axes) :])
     if array.shape[0] == 0:
         return jnp.full(array.shape[1:], identity(array.dtype), array.dtype)
-    while array.shape[0] > 1:
-        rows = -(-array.shape[0] // UNROLL)
-        missing = -array.shape[0] % rows
-        if missing:
-            fill = jnp.full((missing, *array.shape[1:]), identity(array.dtype), array.dtype)
-            array = jnp.concatenate([array, fill])
-        array = fold(combine, [array[first : first + rows] for first in range(0, array.shape[0], rows)])
-    return fusion.once(array[0])
+    over = []  # rows that do not fill a slice come last: padding would be asked about at every entry
+    while array.shape[0] > UNROLL:
+        rows = array.shape[0] // UNROLL
+        over += list(array[rows * UNROLL :])
+        # In a kernel of its own: together with what is left to fold, one of hundreds of rows compiles for a minute.
+        array = fusion.once(fold(combine, [array[first : first + rows] for first in range(0, rows * UNROLL, rows)]))
+    return fusion.once(fold(combine, [*array, *over]))
 
 
 def _done(value: Value, vector: tuple[int, ...], limit: int) -> Array:
@@ -162,14 +163,37 @@ def _writes_a_row(eqn) -> bool:
     return index == (1,) and update == table[1:] and leading and eqn.params["mode"] != GatherScatterMode.CLIP
 
 
-def _write_row(eqn, table: Array, index: Array, update: Array) -> Array:
-    # As a select: a scatter per lane leaves the vector unit, and two of them in one multi-output
-    # fusion end the process in XLA (jaxlib 0.10.2).
-    here = lax.broadcasted_iota(index.dtype, table.shape, 0) == index.reshape((1,) * (table.ndim - 1) + (-1,))
-    written = (
-        update[None] + table if eqn.primitive.name == "scatter-add" else jnp.broadcast_to(update[None], table.shape)
+def _read_once(sizes: tuple[int, ...], table: Array, *starts: Array) -> Array:
+    """An entry or a row of a table, the lane a further index: ``vmap`` would put the lanes first and turn them back."""
+    lane = table.ndim - 1
+    indexed = [axis for axis, size in enumerate(sizes) if size < table.shape[axis]]
+    dims = lax.GatherDimensionNumbers(
+        offset_dims=tuple(range(lane)), collapsed_slice_dims=(lane,), start_index_map=(*indexed, lane)
     )
-    return jnp.where(here, written.astype(table.dtype), table)
+    lanes = jnp.arange(table.shape[-1], dtype=jnp.int32)
+    here = jnp.stack([*(starts[axis].astype(jnp.int32) for axis in indexed), lanes], axis=-1)
+    read = lax.gather(table, here, dims, (*sizes, 1), mode=GatherScatterMode.CLIP)
+    return fusion.once(read) if read.ndim > 1 else read
+
+
+def _writes_once(eqn) -> bool:
+    """Whether a scatter writes to one place: an entry or a row of a table."""
+    return len(eqn.invars[1].aval.shape) == 1
+
+
+def _write_once(eqn, table: Array, index: Array, update: Array) -> Array:
+    """In place, the lane a further index: of the table, only what is written is touched."""
+    lane = table.ndim - 1
+    dims = eqn.params["dimension_numbers"]
+    dims = dims._replace(
+        inserted_window_dims=(*dims.inserted_window_dims, lane),
+        scatter_dims_to_operand_dims=(*dims.scatter_dims_to_operand_dims, lane),
+    )
+    here = jnp.stack([*index, jnp.arange(table.shape[-1], dtype=index.dtype)], axis=-1)
+    write = lax.scatter_add if eqn.primitive.name == "scatter-add" else lax.scatter
+    written = write(table, here, update, dims, unique_indices=True, mode=eqn.params["mode"])
+    # Two scatters in one multi-output fusion would end the process in XLA (jaxlib 0.10.2).
+    return lax.optimization_barrier(written)
 
 
 def _bind(eqn, *arrays):

@@ -9,6 +9,7 @@ function is one loop over the lanes (``fusion``). A larger vector is played in *
 without a rule falls back on ``vmap`` with the lanes last. Policies and worlds never see any of this.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -88,11 +89,15 @@ def _in_turns(left: list[Equation], env: dict[Any, Value], wanted: set, num_lane
     small = {equation for equation in left if fusion.pays() and equation.is_small()}
     families = grouped.families([shape for equation in left for shape in equation.shapes()]) if fusion.pays() else ()
     refused: set[Equation] = set()  # by loops over groups
+
+    def is_for_groups(equation: Equation) -> bool:
+        return equation not in refused and any(falls_into(equation, groups, env.get) for groups in families)
+
     for turn in itertools.count():
         if not left:
             return
         loop = Loop(env, num_lanes, turn)
-        left = loop.take(left, wanted, small)
+        left = loop.take(left, wanted, {equation for equation in small if not is_for_groups(equation)})
         small -= loop.refused
         for groups in families:
             loop = GroupLoop(env, num_lanes, turn, groups)
@@ -101,8 +106,7 @@ def _in_turns(left: list[Equation], env: dict[Any, Value], wanted: set, num_lane
         waiting = []
         for equation in left:
             ready = all(name in env for name in equation.names())
-            for_groups = equation not in refused and any(falls_into(equation, groups, env.get) for groups in families)
-            if equation in small or for_groups or not ready:
+            if equation in small or is_for_groups(equation) or not ready:
                 waiting.append(equation)
             else:
                 _evaluate_outside(equation, env, num_lanes)
@@ -123,24 +127,39 @@ def _evaluate_outside(equation: Equation, env: dict[Any, Value], num_lanes: int)
 
 
 def _choose(eqn, operands: list[Value], num_lanes: int) -> list[Value]:
-    """``lax.cond`` and ``lax.switch``: a branch that no lane takes is not played."""
+    """``lax.cond`` and ``lax.switch``: a branch that no lane takes is not played.
+
+    A branch is a loop of one turn or none, which XLA plays in place: a conditional would copy what it hands on. What the
+    usual branch hands on as it came, a table say, is read from the loop's own copy by the others.
+    """
     index, *arguments = operands
+    usual, *others = eqn.params["branches"]
 
-    def branch(closed) -> Callable[[], list]:
-        return lambda: [spread(out, (num_lanes,)) for out in _evaluate(inlined(closed), arguments, num_lanes)]
+    def play(closed, arguments: Sequence[Value]) -> list[Array]:
+        return [spread(out, (num_lanes,)) for out in _evaluate(inlined(closed), arguments, num_lanes)]
 
-    usual, *others = map(branch, eqn.params["branches"])
     if isinstance(index, Shared):
-        return [Stacked(out) for out in lax.switch(index.array, [usual, *others])]
+        branches = [functools.partial(play, closed, arguments) for closed in eqn.params["branches"]]
+        return [Stacked(out) for out in lax.switch(index.array, branches)]
     which = spread(index, (num_lanes,)).astype(jnp.int32)
-    out = usual()
+    handed_on = {
+        usual.jaxpr.invars.index(var): place
+        for place, var in enumerate(usual.jaxpr.outvars)
+        if var in usual.jaxpr.invars and not is_shared(arguments[usual.jaxpr.invars.index(var)])
+    }
+    out = play(usual, arguments)
     for number, other in enumerate(others, start=1):
         here = which == number
 
-        def taken(other=other, here=here, out=tuple(out)):
-            return [jnp.where(here, new, old) for new, old in zip(other(), out, strict=True)]
+        def turn(carry, other=other, here=here):
+            _, out = carry
+            current = [
+                Stacked(out[handed_on[n]]) if n in handed_on else argument for n, argument in enumerate(arguments)
+            ]
+            new = play(other, current)
+            return jnp.bool_(False), [jnp.where(here, *pair) for pair in zip(new, out, strict=True)]
 
-        out = lax.cond(jnp.any(here), taken, lambda out=tuple(out): list(out))
+        _, out = lax.while_loop(lambda carry: carry[0], turn, (jnp.any(here), out))
     return [Stacked(array) for array in out]
 
 

@@ -70,7 +70,7 @@ class Engine:
     def width(self, num_arms: int, state_size: int, num_lanes: int = 1 << 30) -> int:
         """Lanes per device: enough to pay for the dispatch of kernels, few enough for the cache, no more than play."""
         mesh = self.mesh()
-        usual = kernels.width(mesh, state_size) or min(1024, 10_240 // num_arms, 65_536 // max(state_size, 1))
+        usual = kernels.width(mesh, state_size) or min(1024, 10_240 // num_arms, 200_000 // max(state_size, 1))
         each = -(-num_lanes // mesh.size)
         even = self.block or -(-each // -(-each // max(usual, LANE_MULTIPLE)))
         # In steps of up to a quarter, unless it was asked for: few widths are ever compiled.

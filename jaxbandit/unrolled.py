@@ -120,23 +120,35 @@ def _accumulated(combine: Callable) -> Callable:
 
 
 def _dynamic_slice(eqn, operand: np.ndarray, *starts: np.ndarray) -> np.ndarray | None:
-    if operand.ndim != 1 or eqn.params["slice_sizes"] != (1,):
-        return None
-    index = jnp.clip(starts[0][()], 0, operand.size - 1)
-    picked = operand[0]
-    for position, entry in enumerate(operand[1:], start=1):
-        picked = jnp.where(index == position, entry, picked)
-    return _scalar(picked).reshape(1)
+    """An entry, or all there is, along every axis."""
+    for axis, (size, start) in enumerate(zip(eqn.params["slice_sizes"], starts, strict=True)):
+        if size == operand.shape[axis]:
+            continue
+        if size != 1:
+            return None
+        index = jnp.clip(start[()], 0, operand.shape[axis] - 1)
+        picked, *others = np.split(operand, operand.shape[axis], axis)
+        for position, entry in enumerate(others, start=1):
+            here = object_array((), [index == position])
+            picked = map_entries(jnp.where, here, entry, picked)
+        operand = picked
+    return operand
 
 
 def _scattered(combine: Callable) -> Callable:
     def rule(eqn, operand: np.ndarray, index: np.ndarray, update: np.ndarray) -> np.ndarray | None:
+        dims = eqn.params["dimension_numbers"]
+        axes = dims.scatter_dims_to_operand_dims
+        others = [axis for axis in range(operand.ndim) if axis not in axes]
+        whole = update.shape == tuple(operand.shape[axis] for axis in others)
         clips = eqn.params["mode"] == GatherScatterMode.CLIP
-        if operand.ndim != 1 or index.shape != (1,) or update.shape != () or clips:
+        if index.shape != (len(axes),) or tuple(sorted(axes)) != dims.inserted_window_dims or not whole or clips:
             return None
         out = operand.copy()
-        for position, entry in enumerate(operand):
-            out[position] = jnp.where(index[0] == position, combine(entry, update[()]), entry)
+        for place in np.ndindex(*operand.shape):
+            hits = [number == place[axis] for number, axis in zip(index, axes, strict=True)]
+            new = combine(operand[place], update[tuple(place[axis] for axis in others)])
+            out[place] = jnp.where(fold(operator.and_, hits), new, operand[place])
         return out
 
     return rule

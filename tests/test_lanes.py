@@ -256,18 +256,32 @@ def test_large_vectors_are_played_in_groups(monkeypatch):
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 @pytest.mark.parametrize(
-    ("choose", "conds"),
+    ("choose", "loops"),
     [
         (lambda n, x: lax.cond(n > 0, jnp.sin, jnp.cos, x), 1),
         (lambda n, x: lax.switch(n, [jnp.sin, jnp.cos, jnp.exp], x), 2),
     ],
     ids=["cond", "switch"],
 )
-def test_a_branch_that_no_lane_takes_is_not_played(choose, conds, size):
-    """Though every lane has a choice of its own: all but the first branch stand in a ``cond`` each."""
+def test_a_branch_that_no_lane_takes_is_not_played(choose, loops, size):
+    """Though every lane has a choice of its own: all but the first branch stand in a loop of one turn or none each."""
     n, x = samples(["small", "real[K]"], size)
-    assert count("cond", choose, n, x) == conds
-    assert count("cond", lambda n, x: 2 * choose(n, x) + jnp.sum(x), n, x) == conds
+    assert count("while", choose, n, x) == loops
+    assert count("while", lambda n, x: 2 * choose(n, x) + jnp.sum(x), n, x) == loops
+
+
+def test_a_branch_changes_a_table_in_place():
+    """The table goes through the loop alone: read beside it, it would have to be copied in every round."""
+
+    def change(n, table):
+        return lax.cond(n > 1, lambda n, table: 2 * table, lambda n, table: table, n, table)
+
+    n, table = samples(["small", "real[K]"], LARGE)
+    closed = jax.make_jaxpr(lanes.over_lanes(change, n.shape[-1]))(n, table)
+    (loop,) = (eqn for eqn in closed.jaxpr.eqns if eqn.primitive.name == "while")
+    shapes = [var.aval.shape for var in loop.invars]
+    assert shapes.count(table.shape) == 1
+    np.testing.assert_array_equal(lanes.over_lanes(change, n.shape[-1])(n, table), np.where(n > 1, 2 * table, table))
 
 
 @pytest.mark.parametrize("fused", [True, False])

@@ -169,23 +169,27 @@ class AdaRUCB:
         edges = jnp.asarray(self._edges(), loss.dtype)
         share = jnp.minimum(jnp.abs(loss) / edges, 1)
         kept = jnp.where(jnp.abs(loss) > edges, 0, -loss)  # [E]; a NaN is kept, and marks the game
+        nowhere = state.pulls.shape[0]
+        first, second = (jnp.where(over | ~now, nowhere, arm) for now in (odd, ~odd))
         return AdaRState(
             pulls=pulls,
             nonzero=nonzero,
             last=last,
             spoilt=spoilt,
-            fill=jnp.where(to_second[None, :], state.fill + (share * share)[:, None], state.fill),
-            sums=jnp.where(to_first[None, :], state.sums + kept[:, None], state.sums),
-            squares=jnp.where(to_first[None, :], state.squares + (kept * kept)[:, None], state.squares),
+            fill=state.fill.at[:, second].add(share * share),
+            sums=state.sums.at[:, first].add(kept),
+            squares=state.squares.at[:, first].add(kept * kept),
         )
 
     def _trimmed_on_the_grid(self, state: AdaRState, target: Array) -> tuple[Array, Array, Array]:
         """Threshold, sum and sum of squares at the first edge with F <= target, or at the last edge; each [K]."""
         edges = jnp.asarray(self._edges(), state.fill.dtype)
-        M = jnp.min(jnp.where(state.fill <= target, edges[:, None], edges[-1]), axis=0)
-        here = edges[:, None] == M[None, :]
-        total, squares = (jnp.sum(jnp.where(here, table, 0), axis=0) for table in (state.sums, state.squares))
-        return M, total, squares
+        above = jnp.sum(state.fill > target, axis=0, dtype=jnp.int32)  # F falls from edge to edge
+        place = jnp.minimum(above, edges.size - 1)
+        total, squares = (
+            jnp.take_along_axis(table, place[None, :], axis=0)[0] for table in (state.sums, state.squares)
+        )
+        return edges[place], total, squares
 
     def _trimmed_exactly(self, state: AdaRHistory, target: Array) -> tuple[Array, Array, Array]:
         """Threshold, sum and sum of squares at the root of Eq. (13); each [K]."""

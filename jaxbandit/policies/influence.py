@@ -86,9 +86,9 @@ def _add_to_levels(state: LevelState, arm: Array, loss: Array, p, c) -> LevelSta
     level = jnp.arange(state.levels.shape[1], dtype=n.dtype)
     growth = jnp.exp2(2 * level / p)  # s / c at each level
     terms = c * growth * _psi(-loss / c, p)(1 / growth, jnp.exp2(-2 * level))
-    row = jnp.sum(jnp.where(played[:, None], state.levels, 0), axis=0)  # levels[arm], without a gather
+    row = state.levels[arm]
     row = row + (terms - row) / n
-    levels = jnp.where(played[:, None], row, state.levels)
+    levels = state.levels.at[arm].set(row)
     estimate = jnp.sum(_cubic(level, jnp.log2(n) / 2) * row)
     return LevelState(pulls=pulls, estimate=jnp.where(played, estimate, state.estimate), levels=levels)
 

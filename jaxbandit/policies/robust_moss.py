@@ -8,7 +8,6 @@ from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxbandit.arms import kahan_add, one_hot, pick
 from jaxbandit.policies.ucb import largest
@@ -24,7 +23,9 @@ class RobustMOSSState(NamedTuple):
     number: Array  # [K]  int32, of that level
     clip_at: Array  # [K]  and its B
     next: Array  # [K]  int32, the play with which the level after begins
-    ahead: Array  # [J-1, K]  what each later level will add to the sum
+    above: Array  # [K]  rewards above that B, each with its sign
+    count: Array  # [J, K]  rewards between the B of each level and the one before, each with its sign
+    sum: Array  # [J, K]  and their sum
     levels: Array  # [J]  B of every level; a constant of the game, 160 powers that no round repeats
 
 
@@ -104,7 +105,9 @@ class RobustMOSS:
             number=jnp.zeros(num_arms, jnp.int32),
             clip_at=jnp.full(num_arms, levels[0]),
             next=jnp.full(num_arms, [*first, 0][1], jnp.int32),
-            ahead=jnp.zeros((peels.size - 1, num_arms)),
+            above=zeros,
+            count=jnp.zeros((peels.size, num_arms)),
+            sum=jnp.zeros((peels.size, num_arms)),
             levels=levels,
         )
 
@@ -122,27 +125,27 @@ class RobustMOSS:
         return (state.reward + state.reward_lost) / m + (1 + self.exploration) * width
 
     def update(self, state: RobustMOSSState, t: Array, x: Array, arm: Array, loss: Array) -> RobustMOSSState:
-        """Adds the reward at the arm's level and, ahead, what it has above it."""
+        """Adds the reward at the arm's level; above it, to those of the level that will let it through."""
         del t, x
         B, played = state.levels, one_hot(arm, state.pulls.shape[0])
         m = pick(state.pulls, arm) + 1
+        number, clip_at, above = (pick(each, arm) for each in (state.number, state.clip_at, state.above))
 
-        above = -jnp.sign(loss) * jnp.clip(jnp.abs(loss) - B[:-1], 0, B[1:] - B[:-1])
-        ahead = jnp.where(played[None, :], state.ahead + above[:, None], state.ahead)
+        place = jnp.sum(jnp.abs(loss) > B, dtype=jnp.int32)  # of none if above all
+        count = state.count.at[place, arm].add(-jnp.sign(loss))
+        sums = state.sum.at[place, arm].add(-loss)
+        above = above - jnp.where(jnp.abs(loss) > clip_at, jnp.sign(loss), 0)
 
-        # The reward at the level of the play before; what it has above has gone ahead. An arm whose m-th play begins
-        # a level takes what waits there.
-        number, clip_at = pick(state.number, arm), pick(state.clip_at, arm)
+        # The reward at the level of the play before. With an arm whose m-th play begins a level, all that is above the
+        # level before rises: to itself if it is below the new one, else to that.
         first, _ = self._levels()
         enters = pick(state.next, arm) == m
         begins = jnp.asarray([*first, 0], jnp.int32)
-        waiting, entered_at, following = lax.cond(
-            enters,
-            lambda: (ahead[number, arm], B[number + 1], begins[number + 2]),
-            lambda: (jnp.zeros_like(loss), clip_at, m),
-        )
+        entered_at, between = B[number + 1], count[number + 1, arm]
+        rises = sums[number + 1, arm] - clip_at * between + (entered_at - clip_at) * (above - between)
         reward, lost = kahan_add(
-            state.reward, state.reward_lost + jnp.where(played, jnp.clip(-loss, -clip_at, clip_at) + waiting, 0)
+            state.reward,
+            state.reward_lost + jnp.where(played, jnp.clip(-loss, -clip_at, clip_at) + jnp.where(enters, rises, 0), 0),
         )
         entering = played & enters
         return RobustMOSSState(
@@ -151,8 +154,10 @@ class RobustMOSS:
             reward_lost=lost,
             number=state.number + entering.astype(jnp.int32),
             clip_at=jnp.where(entering, entered_at, state.clip_at),
-            next=jnp.where(entering, following, state.next),
-            ahead=ahead,
+            next=jnp.where(entering, begins[number + 2], state.next),
+            above=jnp.where(played, above - jnp.where(enters, between, 0), state.above),
+            count=count,
+            sum=sums,
             levels=B,
         )
 

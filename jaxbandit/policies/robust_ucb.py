@@ -152,7 +152,7 @@ class RobustUCB:
         if self.form == "exact":
             return HistoryState(pulls=pulls, rewards=jnp.zeros((num_arms, self.max_rounds)), latest=jnp.zeros(()))
         if self.estimator == "truncated":
-            expiring = jnp.zeros((self._grid()[0].size - 1, num_arms))
+            expiring = jnp.zeros((self._grid()[0].size, num_arms))
             return TruncatedState(pulls=pulls, reward=zeros, reward_lost=zeros, expiring=expiring)
         if self.estimator == "median_of_means":
             return BlocksState(pulls=pulls, blocks=jnp.zeros((self._num_blocks(), num_arms)), lower=zeros, upper=zeros)
@@ -195,7 +195,7 @@ class RobustUCB:
             return HistoryState(pulls=pulls, rewards=rewards, latest=-loss)
         n = pick(pulls, arm)
         if self.estimator == "truncated":
-            return self._add_truncated(state, pulls, played, n, t, -loss)
+            return self._add_truncated(state, pulls, played, arm, n, t, -loss)
         if self.estimator == "median_of_means":
             return self._add_to_blocks(state, pulls, played, arm, n, -loss)
         return self._add_to_histogram(state, pulls, played, arm, n, t, -loss)
@@ -216,21 +216,20 @@ class RobustUCB:
             return (state.lower + state.upper) / (2 * self._block_size(state.pulls)).astype(n.dtype)
         return state.estimate
 
-    def _add_truncated(self, state: TruncatedState, pulls, played, n, t, reward) -> TruncatedState:
+    def _add_truncated(self, state: TruncatedState, pulls, played, arm, n, t, reward) -> TruncatedState:
         # X_n is kept while L <= u n / |X_n|^p; a NaN is kept, so that the game is marked as failed.
         expiry = jnp.log(n.astype(reward.dtype)) + self.moment_order * (
             jnp.log(self.moment_bound) - jnp.log(jnp.abs(reward))
         )
         kept = ~(jnp.asarray(np.log(self._grid()[0]), reward.dtype) > expiry)  # [M], True up to a level
-        here = (kept[:-1] & ~kept[1:])[:, None] & played[None, :]
-        expiring = jnp.where(here, state.expiring + reward, state.expiring)
+        expiring = state.expiring.at[jnp.sum(kept, dtype=jnp.int32), arm].add(reward)  # nowhere if kept for ever
 
         # A level is left for the next one, never for a later one: each covers some round.
         level, following = self._level(t), self._level(t + 1)
         now = jnp.any(kept & (jnp.arange(kept.shape[0], dtype=jnp.int32) == level))
         expired = lax.cond(
             following > level,
-            lambda: lax.dynamic_index_in_dim(expiring, level, keepdims=False),
+            lambda: lax.dynamic_index_in_dim(expiring, level + 1, keepdims=False),
             lambda: jnp.zeros_like(state.reward),
         )
         total, lost = kahan_add(state.reward, state.reward_lost + (jnp.where(played & now, reward, 0) - expired))
@@ -240,24 +239,22 @@ class RobustUCB:
         count = self._num_blocks()
         size, before = self._block_size(n), self._block_size(n - 1)
         doubles = size > before  # neighbours are merged
-        here = jnp.arange(count, dtype=jnp.int32) == (n - 1) // before
-
+        place = (n - 1) // before
+        grown = state.blocks.at[place, arm].add(reward)
         old = pick(state.lower, arm), pick(state.upper, arm)
 
         def complete() -> tuple[Array, Array, Array]:
-            row = jnp.sum(jnp.where(played[None, :], state.blocks, 0), axis=1)
-            full = pick(row, (n - 1) // before) + reward
-            return jnp.where(here, full, row), *robust.middle_two_with(row, n // before - 1, *old, full)
+            row = grown[:, arm]
+            return row, *robust.middle_two_with(row, place, *old, grown[place, arm])
 
         def merge() -> tuple[Array, Array, Array]:
             merged = jnp.concatenate([jnp.sum(row.reshape(-1, 2), axis=1), jnp.zeros(count // 2)])
-            return merged, *robust.middle_two(merged, n // size)
+            lower, upper = robust.middle_two(merged, n // size)
+            return jnp.where(played[None, :], merged[:, None], grown), lower, upper
 
         # Nothing changes until a block is full; few rounds see all of them full.
         row, *middle = lax.cond(n % before == 0, complete, lambda: (jnp.zeros(count), *old))
-        row, *middle = lax.cond(doubles, merge, lambda: (row, *middle))
-        grown = jnp.where(here[:, None], state.blocks + reward, state.blocks)
-        blocks = jnp.where(played[None, :], jnp.where(doubles, row[:, None], grown), state.blocks)
+        blocks, *middle = lax.cond(doubles, merge, lambda: (grown, *middle))
         middle = [jnp.where(jnp.isnan(reward), reward, half) for half in middle]  # a NaN marks the game
         lower, upper = (
             jnp.where(played, new, half) for new, half in zip(middle, (state.lower, state.upper), strict=True)
@@ -269,9 +266,8 @@ class RobustUCB:
         place = jnp.clip(jnp.ceil(2 * size), 0, HALF_OCTAVES).astype(jnp.int32)
         place = HALF_OCTAVES + jnp.where(reward < 0, -place, place)
         reward = jnp.clip(reward, -1e30, 1e30)
-        here = (jnp.arange(state.counts.shape[0], dtype=jnp.int32) == place)[:, None] & played[None, :]
-        counts = state.counts + here.astype(state.counts.dtype)
-        sums = jnp.where(here, state.sums + reward, state.sums)
+        counts = state.counts.at[place, arm].add(1)
+        sums = state.sums.at[place, arm].add(reward)
 
         # The estimate changes with the arm's rewards, and for all arms when the confidence moves.
         L = self._log_term(t + 1)
@@ -281,8 +277,8 @@ class RobustUCB:
             played_enough = pulls.astype(total.dtype) >= 4 * L  # else its index is infinite
             return robust.catoni(total / jnp.maximum(count, 1), count, rate, self.moment_bound, near, played_enough)
 
-        row = [jnp.sum(jnp.where(played[None, :], table, 0), axis=1) for table in (counts, sums)]
-        estimate = jnp.where(played, solve(row[0], row[1], n, pick(state.estimate, arm)), state.estimate)
+        estimate = solve(counts[:, arm], sums[:, arm], n, pick(state.estimate, arm))
+        estimate = jnp.where(played, estimate, state.estimate)
         moves = self._level(t + 1) > self._level(t)
         estimate = lax.cond(moves, lambda: jax.vmap(solve, (1, 1, 0))(counts, sums, pulls), lambda: estimate)
         return HistogramState(pulls=pulls, counts=counts, sums=sums, estimate=estimate)
