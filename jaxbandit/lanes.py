@@ -129,8 +129,8 @@ def _evaluate_outside(equation: Equation, env: dict[Any, Value], num_lanes: int)
 def _choose(eqn, operands: list[Value], num_lanes: int) -> list[Value]:
     """``lax.cond`` and ``lax.switch``: a branch that no lane takes is not played.
 
-    A branch is a loop of one turn or none, which XLA plays in place: a conditional would copy what it hands on. What the
-    usual branch hands on as it came, a table say, is read from the loop's own copy by the others.
+    A branch is a loop of one turn or none, which XLA plays in place: a conditional would copy what it hands on. What
+    the usual branch hands on as it came, a table say, the others read from what the loop carries.
     """
     index, *arguments = operands
     usual, *others = eqn.params["branches"]
