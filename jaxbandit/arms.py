@@ -4,6 +4,7 @@ Written for one game, arrays over arms ``[K]`` first.
 """
 
 import jax.numpy as jnp
+from jax import lax
 
 from jaxbandit import random
 from jaxbandit.types import Array
@@ -33,6 +34,14 @@ def one_hot(arm: Array, num_arms: int) -> Array:
 def pick(values: Array, arm: Array) -> Array:
     """``values[arm]``, as a select: a gather per lane would leave the vector unit."""
     return jnp.sum(jnp.where(one_hot(arm, values.shape[0]), values, 0)).astype(values.dtype)
+
+
+def add_at(table: Array, place: tuple, terms: Array) -> Array:
+    """``table.at[place].add(terms)``, for tables of which several are written at one place.
+
+    XLA (jaxlib 0.10.2, with multi-output fusion) ends the process where it joins two such scatters under ``vmap``.
+    """
+    return lax.optimization_barrier(table.at[place].add(terms))
 
 
 def rest(values: Array, arm: Array) -> Array:

@@ -76,7 +76,9 @@ def inlined(closed: core.ClosedJaxpr) -> Program:
             inner = written_out(eqn)
             if eqn.primitive.name in _CALLS:
                 inner = eqn.params["call_jaxpr" if "call_jaxpr" in eqn.params else "jaxpr"]
-            if inner is not None:
+            if eqn.primitive.name == "optimization_barrier":  # ``arms.add_at``; loops keep scatters apart themselves
+                names.update(zip(eqn.outvars, operands, strict=True))
+            elif inner is not None:
                 names.update(zip(eqn.outvars, walk(inner, operands), strict=True))
             else:
                 results = [object() for _ in eqn.outvars]

@@ -24,8 +24,7 @@ class RobustMOSSState(NamedTuple):
     clip_at: Array  # [K]  and its B
     next: Array  # [K]  int32, the play with which the level after begins
     above: Array  # [K]  rewards above that B, each with its sign
-    count: Array  # [J, K]  rewards between the B of each level and the one before, each with its sign
-    sum: Array  # [J, K]  and their sum
+    between: Array  # [J, 2, K]  rewards between the B of each level and the one before, each with its sign; their sum
     levels: Array  # [J]  B of every level; a constant of the game, 160 powers that no round repeats
 
 
@@ -106,8 +105,7 @@ class RobustMOSS:
             clip_at=jnp.full(num_arms, levels[0]),
             next=jnp.full(num_arms, [*first, 0][1], jnp.int32),
             above=zeros,
-            count=jnp.zeros((peels.size, num_arms)),
-            sum=jnp.zeros((peels.size, num_arms)),
+            between=jnp.zeros((peels.size, 2, num_arms)),
             levels=levels,
         )
 
@@ -132,8 +130,7 @@ class RobustMOSS:
         number, clip_at, above = (pick(each, arm) for each in (state.number, state.clip_at, state.above))
 
         place = jnp.sum(jnp.abs(loss) > B, dtype=jnp.int32)  # of none if above all
-        count = state.count.at[place, arm].add(-jnp.sign(loss))
-        sums = state.sum.at[place, arm].add(-loss)
+        between = state.between.at[place, :, arm].add(-jnp.stack([jnp.sign(loss), loss]))
         above = above - jnp.where(jnp.abs(loss) > clip_at, jnp.sign(loss), 0)
 
         # The reward at the level of the play before. With an arm whose m-th play begins a level, all that is above the
@@ -141,8 +138,8 @@ class RobustMOSS:
         first, _ = self._levels()
         enters = pick(state.next, arm) == m
         begins = jnp.asarray([*first, 0], jnp.int32)
-        entered_at, between = B[number + 1], count[number + 1, arm]
-        rises = sums[number + 1, arm] - clip_at * between + (entered_at - clip_at) * (above - between)
+        entered_at, (count, total) = B[number + 1], between[number + 1, :, arm]
+        rises = total - clip_at * count + (entered_at - clip_at) * (above - count)
         reward, lost = kahan_add(
             state.reward,
             state.reward_lost + jnp.where(played, jnp.clip(-loss, -clip_at, clip_at) + jnp.where(enters, rises, 0), 0),
@@ -155,9 +152,8 @@ class RobustMOSS:
             number=state.number + entering.astype(jnp.int32),
             clip_at=jnp.where(entering, entered_at, state.clip_at),
             next=jnp.where(entering, begins[number + 2], state.next),
-            above=jnp.where(played, above - jnp.where(enters, between, 0), state.above),
-            count=count,
-            sum=sums,
+            above=jnp.where(played, above - jnp.where(enters, count, 0), state.above),
+            between=between,
             levels=B,
         )
 
