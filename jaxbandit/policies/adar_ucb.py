@@ -23,8 +23,7 @@ class AdaRState(NamedTuple):
     last: Array  # []  int32, the arm of this pair
     spoilt: Array  # []  0, or NaN once a loss was: in the tables nobody would look for it
     fill: Array  # [E, K]  F at the edges: sum of min((X'/e)^2, 1)
-    sums: Array  # [E, K]  sum of the X with |X| <= e
-    squares: Array  # [E, K]  and of their squares
+    sums: Array  # [E, 2, K]  of the X with |X| <= e, and of their squares
 
 
 class AdaRHistory(NamedTuple):
@@ -114,7 +113,12 @@ class AdaRUCB:
             )
         table = jnp.zeros((self._edges().size, num_arms))
         return AdaRState(
-            pulls=zeros, nonzero=zeros, last=last, spoilt=jnp.zeros(()), fill=table, sums=table, squares=table
+            pulls=zeros,
+            nonzero=zeros,
+            last=last,
+            spoilt=jnp.zeros(()),
+            fill=table,
+            sums=jnp.stack([table, table], axis=1),
         )
 
     def probabilities(self, state: Any, t: Array, key) -> Array:
@@ -177,8 +181,7 @@ class AdaRUCB:
             last=last,
             spoilt=spoilt,
             fill=add_at(state.fill, (slice(None), second), share * share),
-            sums=add_at(state.sums, (slice(None), first), kept),
-            squares=add_at(state.squares, (slice(None), first), kept * kept),
+            sums=add_at(state.sums, (slice(None), slice(None), first), jnp.stack([kept, kept * kept], axis=1)),
         )
 
     def _trimmed_on_the_grid(self, state: AdaRState, target: Array) -> tuple[Array, Array, Array]:
@@ -186,9 +189,7 @@ class AdaRUCB:
         edges = jnp.asarray(self._edges(), state.fill.dtype)
         above = jnp.sum(state.fill > target, axis=0, dtype=jnp.int32)  # F falls from edge to edge
         place = jnp.minimum(above, edges.size - 1)
-        total, squares = (
-            jnp.take_along_axis(table, place[None, :], axis=0)[0] for table in (state.sums, state.squares)
-        )
+        total, squares = jnp.take_along_axis(state.sums, place[None, None, :], axis=0)[0]
         return edges[place], total, squares
 
     def _trimmed_exactly(self, state: AdaRHistory, target: Array) -> tuple[Array, Array, Array]:
