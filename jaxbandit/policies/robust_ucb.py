@@ -31,7 +31,7 @@ class TruncatedState(NamedTuple):
     pulls: Array  # [K]  int32
     reward: Array  # [K]  sum of the rewards kept on the level of confidence of the next round
     reward_lost: Array  # [K]  what rounding took from it
-    expiring: Array  # [M-1, K]  sums of the rewards kept up to each level and no further
+    expiring: Array  # [M, K]  sums of the rewards kept on so many levels and no more
 
 
 class BlocksState(NamedTuple):
@@ -222,7 +222,8 @@ class RobustUCB:
             jnp.log(self.moment_bound) - jnp.log(jnp.abs(reward))
         )
         kept = ~(jnp.asarray(np.log(self._grid()[0]), reward.dtype) > expiry)  # [M], True up to a level
-        expiring = state.expiring.at[jnp.sum(kept, dtype=jnp.int32), arm].add(reward)  # nowhere if kept for ever
+        ends = jnp.sum(kept, dtype=jnp.int32)  # beyond the table if kept for ever, nothing if never
+        expiring = state.expiring.at[ends, arm].add(jnp.where(ends > 0, reward, 0))
 
         # A level is left for the next one, never for a later one: each covers some round.
         level, following = self._level(t), self._level(t + 1)
