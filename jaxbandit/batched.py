@@ -144,8 +144,7 @@ def _reduced(name: str, array: Array, axes: Sequence[int]) -> Array:
     while array.shape[0] > UNROLL:
         rows = array.shape[0] // UNROLL
         over += list(array[rows * UNROLL :])
-        # In a kernel of its own: together with what is left to fold, one of hundreds of rows compiles for a minute.
-        array = fusion.once(fold(combine, [array[first : first + rows] for first in range(0, rows * UNROLL, rows)]))
+        array = fold(combine, [array[first : first + rows] for first in range(0, rows * UNROLL, rows)])
     return fusion.once(fold(combine, [*array, *over]))
 
 
