@@ -18,6 +18,7 @@ class RobustMOSSState(NamedTuple):
     """What round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
 
     pulls: Array  # [K]  int32
+    index: Array  # [K]  g, which only the arm's own plays change; 0 before the first
     reward: Array  # [K]  sum of the rewards of each arm, saturated at the arm's present level
     reward_lost: Array  # [K]  what rounding took from it
     number: Array  # [K]  int32, of that level
@@ -99,6 +100,7 @@ class RobustMOSS:
         levels = self.moment_bound * jnp.exp(-jnp.log(phi) / self.moment_order)  # B
         return RobustMOSSState(
             pulls=jnp.zeros(num_arms, jnp.int32),
+            index=zeros,
             reward=zeros,
             reward_lost=zeros,
             number=jnp.zeros(num_arms, jnp.int32),
@@ -112,23 +114,16 @@ class RobustMOSS:
     def probabilities(self, state: RobustMOSSState, t: Array, key) -> Array:
         """The arm with the largest index, for sure."""
         del t, key
-        return largest(state.pulls, self.indices(state))
-
-    def indices(self, state: RobustMOSSState) -> Array:
-        """g, [K]; of no meaning for an arm not yet played."""
-        num_arms = state.pulls.shape[0]
-        m = jnp.maximum(state.pulls, 1).astype(state.reward.dtype)
-        power = 1 - 1 / self.moment_order  # eps / (1 + eps)
-        width = self.moment_bound * jnp.exp(power * jnp.log(self._phi(m, num_arms)))  # c_m
-        return (state.reward + state.reward_lost) / m + (1 + self.exploration) * width
+        return largest(state.pulls, state.index)
 
     def update(self, state: RobustMOSSState, t: Array, x: Array, arm: Array, loss: Array) -> RobustMOSSState:
         """Adds the reward at the arm's level; above it, to those of the level that will let it through."""
         del t, x
-        B, played = state.levels, one_hot(arm, state.pulls.shape[0])
+        num_arms = state.pulls.shape[0]
         m = pick(state.pulls, arm) + 1
         number, clip_at, above = (pick(each, arm) for each in (state.number, state.clip_at, state.above))
 
+        B = state.levels
         place = jnp.sum(jnp.abs(loss) > B, dtype=jnp.int32)  # of none if above all
         between = state.between.at[place, :, arm].add(-jnp.stack([jnp.sign(loss), loss]))
         above = above - jnp.where(jnp.abs(loss) > clip_at, jnp.sign(loss), 0)
@@ -140,22 +135,28 @@ class RobustMOSS:
         begins = jnp.asarray([*first, 0], jnp.int32)
         entered_at, (count, total) = B[number + 1], between[number + 1, :, arm]
         rises = total - clip_at * count + (entered_at - clip_at) * (above - count)
-        reward, lost = kahan_add(
-            state.reward,
-            state.reward_lost + jnp.where(played, jnp.clip(-loss, -clip_at, clip_at) + jnp.where(enters, rises, 0), 0),
-        )
+        term = jnp.clip(-loss, -clip_at, clip_at) + jnp.where(enters, rises, 0)
+        reward, lost = kahan_add(pick(state.reward, arm), pick(state.reward_lost, arm) + term)
+        plays = m.astype(loss.dtype)
+
+        played = one_hot(arm, num_arms)
         entering = played & enters
         return RobustMOSSState(
-            pulls=state.pulls + played.astype(jnp.int32),
-            reward=reward,
-            reward_lost=lost,
-            number=state.number + entering.astype(jnp.int32),
+            pulls=jnp.where(played, m, state.pulls),
+            index=jnp.where(played, (reward + lost) / plays + self._bonus(plays, num_arms), state.index),
+            reward=jnp.where(played, reward, state.reward),
+            reward_lost=jnp.where(played, lost, state.reward_lost),
+            number=jnp.where(entering, number + 1, state.number),
             clip_at=jnp.where(entering, entered_at, state.clip_at),
             next=jnp.where(entering, begins[number + 2], state.next),
             above=jnp.where(played, above - jnp.where(enters, count, 0), state.above),
             between=between,
             levels=B,
         )
+
+    def _bonus(self, m: Array, num_arms: int) -> Array:
+        power = 1 - 1 / self.moment_order  # eps / (1 + eps)
+        return (1 + self.exploration) * self.moment_bound * jnp.exp(power * jnp.log(self._phi(m, num_arms)))
 
     def _phi(self, m: Array, num_arms: int) -> Array:
         return jnp.maximum(jnp.log(self.horizon / (num_arms * m)), self.log_floor) / m
