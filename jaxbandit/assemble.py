@@ -12,7 +12,7 @@ import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from jaxbandit import cellfile, results
+from jaxbandit import cellfile, labels
 from jaxbandit.cellfile import Header
 from jaxbandit.cover import Piece, covered
 from jaxbandit.store import Store, StoreError
@@ -76,14 +76,14 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
     if not summary:
         coords["seed"] = (("seed",), np.arange(max(map(max, asked))))
     else:
-        coords["quantile"] = (("quantile",), np.asarray(results.QUANTILES))
+        coords["quantile"] = (("quantile",), np.asarray(labels.QUANTILES))
     ds = xr.Dataset(coords=coords)
     for name, (shape, dtype) in cellfile.read_shapes(used[0]).items():
         if all(name in header.variables for header in used):
             whole = _complete(seeds, asked, ds, summary) and min(map(min, stops)) == rounds[-1]
             stack = _Stack(name, pieces, counts, _shape(name, shape, ds.sizes, summary), dtype, whole)
-            dims = results.variable_dims(name, len(stack.shape) - 2, "seed" in ds.sizes)
-            attrs = {"long_name": results.LONG_NAMES.get(name, name)}
+            dims = labels.variable_dims(name, len(stack.shape) - 2, "seed" in ds.sizes)
+            attrs = {"long_name": labels.LONG_NAMES.get(name, name)}
             ds[name] = xr.Variable(("policy", "environment", *dims), indexing.LazilyIndexedArray(stack), attrs)
     ds["seeds"] = (("policy", "environment"), seeds, {"long_name": "seeds played"})
     note = _platform_note(used, order)
@@ -147,7 +147,7 @@ class _Stack(BackendArray):
         """Parts at their places along the first axis; arms that a world lacks are never pulled."""
         fill = -1 if self.name == "failed" else np.nan if np.issubdtype(self.dtype, np.floating) else 0
         out = np.full(shape, fill, self.dtype)
-        dims = results.variable_dims(self.name, len(shape), not self.summary)
+        dims = labels.variable_dims(self.name, len(shape), not self.summary)
         for values, at in parts:
             where = tuple(slice(at * (n == 0), at * (n == 0) + size) for n, size in enumerate(values.shape))
             out[tuple(slice(None) if dim == "arm" else s for s, dim in zip(where, dims, strict=True))] = 0
@@ -186,7 +186,7 @@ def _pooled_stderr(stderr: np.ndarray, means: np.ndarray, counts: np.ndarray) ->
 
 def _shape(name: str, shape: tuple[int, ...], sizes: Any, summary: bool) -> tuple[int, ...]:
     """The shape over all cells; what is no known dimension keeps its length."""
-    dims = results.variable_dims(name, len(shape), not summary)
+    dims = labels.variable_dims(name, len(shape), not summary)
     inner = [sizes.get(dim, length) for dim, length in zip(dims, shape, strict=True)]
     return (sizes["policy"], sizes["environment"], *inner)
 

@@ -5,13 +5,11 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
-from jaxbandit import cellfile, cells, precision, results
-from jaxbandit.assemble import assembled
+from jaxbandit import cellfile, cells, labels, precision
 from jaxbandit.assumptions import violated_bounds
 from jaxbandit.cellfile import Header
 from jaxbandit.cells import Cell, Game
@@ -21,6 +19,9 @@ from jaxbandit.runner import Engine, Timing
 from jaxbandit.store import Store, StoreError
 from jaxbandit.study import Study
 from jaxbandit.version import __version__
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Notice = Callable[[int, int, int, int], None]  # seed-rounds done, in all, cells done, in all
 
@@ -120,8 +121,10 @@ class Campaign:
         self.report.timing.compile_seconds += timing.compile_seconds
         self.report.timing.run_seconds += timing.run_seconds
 
-    def dataset(self) -> xr.Dataset:
+    def dataset(self) -> "xr.Dataset":
         """All of it, read when it is looked at."""
+        from jaxbandit.assemble import assembled  # xarray, which takes half as long to import as JAX: after the games
+
         manifest = self.store.manifest()
         assert manifest is not None
         return assembled(self.store, manifest, [header for headers in self.headers.values() for header in headers])
@@ -178,9 +181,9 @@ class Campaign:
         worlds = zip(study.environment_entries(), study.environment_grids(), strict=True)
         environments = [(entry.label, grid) for entry, grid in worlds]
         arms = max(game.environment.num_arms for game in self.games)
-        labelled = results.labelled_dataset(
-            policies, environments, {}, {"round": np.asarray(self.rounds), "arm": np.arange(arms)}
-        )
+        axes = labels.labelled_axes(policies, environments)
+        coords = {name: given if isinstance(given, tuple) else (name, given) for name, given in axes.items()}
+        coords |= {"round": ("round", list(self.rounds)), "arm": ("arm", list(range(arms)))}
         declared = {
             "moment_order": [_number(world.moment_order) for world in study.worlds()],
             "moment_bound": [
@@ -188,16 +191,11 @@ class Campaign:
             ],
         }
         for name, values in declared.items():
-            taken = name in labelled.coords
-            if taken and labelled[name].dims == ("policy",):
-                labelled = labelled.rename({name: f"policy_{name}"})
+            if name in coords and coords[name][0] == "policy":
+                coords[f"policy_{name}"] = coords.pop(name)
                 name = f"environment_{name}"
-            if name not in labelled.coords:
-                labelled = labelled.assign_coords({name: ("environment", values)})
-        return {
-            str(name): {"dims": list(coord.dims), "values": coord.values.tolist()}
-            for name, coord in labelled.coords.items()
-        }
+            coords.setdefault(name, ("environment", values))
+        return {name: {"dims": [dim], "values": np.asarray(given).tolist()} for name, (dim, given) in coords.items()}
 
     def _pieces(self, game: Game) -> list[Piece]:
         return covered(self.headers[game.key], self.seeds[game.index], game.rounds(self.rounds), self.whole)

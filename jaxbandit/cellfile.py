@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxbandit import checkpoint
 from jaxbandit.checkpoint import Snapshot
-from jaxbandit.results import LONG_NAMES, QUANTILES, variable_dims
+from jaxbandit.labels import LONG_NAMES, QUANTILES, variable_dims
 
 FORMAT = 1
 _MARK = "jaxbandit_cell"

@@ -9,14 +9,12 @@ import sys
 import threading
 import time
 import warnings
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
-import xarray as xr
 from rich.console import Console
 
-from jaxbandit import commands, entries, forecast, outcome, run_study, tables, teams
-from jaxbandit.assemble import opened
+from jaxbandit import commands, run_study, teams
 from jaxbandit.campaign import Report
 from jaxbandit.interrupt import InterruptedRunError, interruptible
 from jaxbandit.progress import bar
@@ -25,6 +23,10 @@ from jaxbandit.search import cli as searches
 from jaxbandit.store import StoreError
 from jaxbandit.study import DataNeededError, Study
 from jaxbandit.version import __version__
+
+# xarray and what needs it is imported by the commands, late: it takes as long as a third of JAX.
+if TYPE_CHECKING:
+    import xarray as xr
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -84,7 +86,7 @@ def run(
     began = time.perf_counter()
     report = Report()
 
-    def work(stop: threading.Event) -> xr.Dataset:
+    def work(stop: threading.Event) -> "xr.Dataset":
         with bar(talk) as show:
             return run_study.run(
                 plan,
@@ -101,6 +103,8 @@ def run(
         _say_how_to_resume(study, out, quick, data, directory, interrupted.saved)
     if not team.leads:
         return
+    from jaxbandit import outcome, tables
+
     stats = tables.final_summary(ds)
     written = outcome.write(plan, ds, stats, directory)
     seconds = time.perf_counter() - began
@@ -139,6 +143,8 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
     """Says what a study will take, from a short probe; runs and writes nothing."""
+    from jaxbandit import forecast, tables
+
     planned = _read(study, quick, None, data)
     found = forecast.plan(planned, out or _directory(study, quick))
     if as_json:
@@ -161,6 +167,7 @@ def plot(
 ) -> None:
     """Draws the figures its study names; by default regret, growth with lower bounds, heat maps, decomposition."""
     from jaxbandit import plots
+    from jaxbandit.assemble import opened
 
     ds = opened(source)
     made = plots.draw(
@@ -233,6 +240,8 @@ app.command("sensitivity")(commands.sensitivity)
 @app.command("list")
 def list_() -> None:
     """Names of the policies and worlds that a study may use."""
+    from jaxbandit import entries, tables
+
     for section in entries.REGISTRIES:
         console.print(tables.registry_table(section))
 
@@ -245,7 +254,7 @@ def inspect(
     rewards: Annotated[bool, typer.Option("--rewards", help="Larger is better: look at the negated entries.")] = False,
 ) -> None:
     """Looks at a measured table: tails, gap, scale, assumptions; leaves a picture."""
-    from jaxbandit import inspection
+    from jaxbandit import inspection, tables
     from jaxbandit.readers import read_table
     from jaxbandit.tails import tails
 
@@ -262,6 +271,8 @@ def inspect(
 @app.command()
 def doctor() -> None:
     """Shows devices, XLA options, dtype, compile cache and versions."""
+    from jaxbandit import tables
+
     console.print(tables.machine_table())
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit import cellfile, checkpoint, results, runner
+from jaxbandit import cellfile, checkpoint, runner
 from jaxbandit.cells import Cell, LaneJob, by_program, lane_job, platform
 from jaxbandit.checkpoint import Snapshot
 from jaxbandit.runner import Engine, Progress, Timing
@@ -278,6 +278,8 @@ def _part_count(path) -> int:
 
 def _reduced(variables: dict[str, np.ndarray], lone: bool) -> dict[str, np.ndarray]:
     """The summary of a cell. NumPy adds a lone column in another order than one of several, so it gets company."""
+    from jaxbandit import results  # imports xarray: while games are played, not before
+
     if not lone:
         return results.reduce_cell(variables)
     doubled = {name: v if name == "failed" else np.repeat(v, 2, axis=1) for name, v in variables.items()}

@@ -1,6 +1,5 @@
 """What a run hands back: a labelled dataset, its summary, and paired comparisons."""
 
-import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
@@ -9,39 +8,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit.grid import Grid, suggest, text
-from jaxbandit.types import field_values
-
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-
-_RESERVED = {"seed", "round", "arm", "policy", "environment"}  # dimensions of every dataset: no name for a swept field
-
-LONG_NAMES = {
-    "regret": "pseudo-regret against the best fixed arm so far",
-    "regret_mean": "mean pseudo-regret",
-    "regret_stderr": "standard error of the mean pseudo-regret",
-    "regret_quantile": "quantiles of pseudo-regret over seeds",
-    "loss": "suffered loss (its variance may be infinite)",
-    "pulls": "number of times each arm was played",
-    "failed": "first round at which the state was not finite, 0 if never",
-}
-
-_DIMS = {
-    "failed": ("seed",),
-    "regret_quantile": ("quantile", "round"),
-    "trace_x": ("traced_seed", "t", "arm"),
-    "trace_arm": ("traced_seed", "t"),
-    "trace_loss": ("traced_seed", "t"),
-}
+from jaxbandit.grid import Grid, suggest
+from jaxbandit.labels import LONG_NAMES, QUANTILES, labelled_axes, product_axes, variable_dims
 
 
 def product_dataset(
     policies: Grid, environments: Grid, variables: Mapping[str, np.ndarray], coords: Mapping[str, Any]
 ) -> xr.Dataset:
     """One dimension per swept field; variables come as [P, E, ...]."""
-    names = _axis_names(policies, environments)
-    axes = {names["policy", name]: values for name, values in policies.coordinates().items()}
-    axes |= {names["environment", name]: values for name, values in environments.coordinates().items()}
+    axes = product_axes(policies, environments)
     shape = (*policies.shape, *environments.shape)
     shaped = {name: values.reshape((*shape, *values.shape[2:])) for name, values in variables.items()}
     return _dataset(shaped, tuple(axes), {**axes, **coords})
@@ -54,31 +29,7 @@ def labelled_dataset(
     coords: Mapping[str, Any],
 ) -> xr.Dataset:
     """Dimensions ``policy`` and ``environment`` with a label per point; swept values ride along."""
-    sides = {"policy": policies, "environment": environments}
-    swept = {side: _swept(grids) for side, grids in sides.items()}
-    both = set(swept["policy"]) & set(swept["environment"]) | _RESERVED
-    axes: dict[str, Any] = {side: labels(grids) for side, grids in sides.items()}
-    for side, grids in sides.items():
-        for name in swept[side]:
-            column = [value for _, grid in grids for value in _along(grid, name)]
-            axes[f"{side}_{name}" if name in both else name] = (side, _column(column))
-    return _dataset(variables, ("policy", "environment"), {**axes, **coords})
-
-
-def labels(grids: Sequence[tuple[str, Grid]]) -> list[str]:
-    """``uniinf[initial_scale=4]`` for every point, made unique by what differs."""
-    names = []
-    for key, grid in grids:
-        for row in grid.rows():
-            values = row | _differing(key, grid, grids)
-            inside = ",".join(f"{name}={text(value)}" for name, value in values.items())
-            names.append(f"{key}[{inside}]" if inside else key)
-    seen: dict[str, int] = {}
-    for n, name in enumerate(names):
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1:
-            names[n] = f"{name}#{seen[name]}"
-    return names
+    return _dataset(variables, ("policy", "environment"), {**labelled_axes(policies, environments), **coords})
 
 
 def product(ds: xr.Dataset, policy: str, environment: str) -> xr.Dataset:
@@ -235,61 +186,12 @@ def _select(regret: xr.DataArray, which: str | Mapping[str, Any]) -> xr.DataArra
     return regret.sel(where, drop=True)
 
 
-def variable_dims(name: str, rank: int, seeds: bool) -> tuple[str, ...]:
-    """Dimensions of a variable behind those of its policy and world; ``seeds`` if every seed is kept."""
-    dims = _DIMS.get(name, ("seed", "round", "arm", *(f"{name}_{n}" for n in range(rank))))
-    return tuple(dim for dim in dims if seeds or dim != "seed")[:rank]
-
-
 def _dataset(variables: Mapping[str, np.ndarray], axes: tuple[str, ...], coords: Mapping[str, Any]) -> xr.Dataset:
     data = {}
     for name, values in variables.items():
         tail = variable_dims(name, values.ndim - len(axes), "seed" in coords)
         data[name] = xr.Variable((*axes, *tail), values, {"long_name": LONG_NAMES.get(name, name)})
     return xr.Dataset(data, coords=dict(coords))
-
-
-def _axis_names(policies: Grid, environments: Grid) -> dict[tuple[str, str], str]:
-    both = set(policies.axes) & set(environments.axes)
-    sides = itertools.chain(
-        (("policy", name) for name in policies.axes), (("environment", name) for name in environments.axes)
-    )
-    return {(side, name): f"{side}_{name}" if name in both | _RESERVED else name for side, name in sides}
-
-
-def _swept(grids: Sequence[tuple[str, Grid]]) -> list[str]:
-    """Names that vary: swept in a grid, or different between two entries of one class."""
-    names = dict.fromkeys(name for _, grid in grids for name in grid.axes)
-    for key, grid in grids:
-        names |= dict.fromkeys(_differing(key, grid, grids))
-    return list(names)
-
-
-def _differing(key: str, grid: Grid, grids: Sequence[tuple[str, Grid]]) -> dict[str, Any]:
-    values = _fields(grid)
-    others = [_fields(other) for other_key, other in grids if other_key == key and other is not grid]
-    return {
-        name: value
-        for name, value in values.items()
-        if name not in grid.axes and any(text(other.get(name)) != text(value) for other in others)
-    }
-
-
-def _fields(grid: Grid) -> dict[str, Any]:
-    return field_values(grid.points[0]) | dict(grid.shown)
-
-
-def _along(grid: Grid, name: str) -> list[Any]:
-    if name in grid.axes:
-        return [row[name] for row in grid.rows()]
-    return [_fields(grid).get(name)] * len(grid.points)
-
-
-def _column(values: list[Any]) -> np.ndarray:
-    """Numbers with NaN for what a class lacks, or text with ''."""
-    if all(value is None or isinstance(value, int | float | np.number) for value in values):
-        return np.asarray([np.nan if value is None else float(value) for value in values])
-    return np.asarray(["" if value is None else text(value) for value in values])
 
 
 def _is_missing(values: np.ndarray) -> np.ndarray:

@@ -3,8 +3,7 @@
 import os
 import threading
 from collections.abc import Sequence
-
-import xarray as xr
+from typing import TYPE_CHECKING
 
 from jaxbandit import xla
 from jaxbandit.campaign import Campaign, Notice, Report
@@ -12,6 +11,9 @@ from jaxbandit.cells import Cell
 from jaxbandit.runner import Engine
 from jaxbandit.store import Store
 from jaxbandit.study import Study
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def run(
@@ -23,7 +25,7 @@ def run(
     stop: threading.Event | None = None,
     report: Report | None = None,
     team: "Team | None" = None,
-) -> xr.Dataset:
+) -> "xr.Dataset":
     """Plays what the directory does not hold yet of a study, and opens it.
 
     A study that was killed goes on where it stopped, to the same bits. More seeds, policies, worlds or values are

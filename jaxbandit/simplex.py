@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxbandit.arms import in_groups
 from jaxbandit.types import Array
 
-# A step is at most 1 / LEAST of Newton's: where one arm leads many, the curvature at the start says nothing of the root.
+# A step is at most 1 / LEAST of Newton's: where one arm leads many, curvature at the start says nothing of the root.
 LEAST = 0.35
 
 
@@ -59,10 +59,11 @@ def _sums_of_pairs(u: Array, y: Array) -> tuple[Array, Array, Array]:
     r = (y + (a + b) + y) * half_inverse  # (1/d + 1/e) / 2
     # (1/d + 1/e)^2 = 1/d^2 + 1/e^2 + 2/de, and its cube likewise
     squares, cubes = r * r - half_inverse, r * (r * r - 1.5 * half_inverse)
-    of_pairs = 2 * jnp.sum(r), 4 * jnp.sum(squares), 8 * jnp.sum(cubes)
+    first, second, third = 2 * jnp.sum(r), 4 * jnp.sum(squares), 8 * jnp.sum(cubes)
     if not single.size:
-        return of_pairs
-    return tuple(pairs + one for pairs, one in zip(of_pairs, _sums(single, y), strict=True))
+        return first, second, third
+    one, its_square, its_cube = _sums(single, y)
+    return first + one, second + its_square, third + its_cube
 
 
 def _reciprocals(d: Array) -> Array:

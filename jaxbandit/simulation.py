@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from jaxbandit import results, runner, xla
+from jaxbandit import labels, results, runner, xla
 from jaxbandit.assumptions import violated_bounds
 from jaxbandit.checks import check_choice, check_whole, recorded_rounds
 from jaxbandit.environments import ENVIRONMENTS
@@ -140,7 +140,7 @@ class _Study:
         if self.keep == "seeds":
             coords["seed"] = np.arange(self.num_seeds)
         else:
-            coords["quantile"] = np.asarray(results.QUANTILES)
+            coords["quantile"] = np.asarray(labels.QUANTILES)
         if self.trace:
             coords |= {"traced_seed": np.arange(self.trace), "t": np.arange(1, self.rounds[-1] + 1)}
         return coords

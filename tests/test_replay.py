@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import engine, lanes, random, results, runner, totals
+from jaxbandit import engine, labels, lanes, random, runner, totals
 from jaxbandit.game import is_stationary
 from jaxbandit.grid import as_grid
 from jaxbandit.types import field, fingerprint, pytree
@@ -179,10 +179,10 @@ def test_scale_is_swept_and_the_result_says_which_table():
 def test_labels_name_the_table_and_do_not_print_it():
     worlds = jb.grid(jb.Replay, losses=TABLE, scale=[1.0, 0.5], name="latencies")
     others = as_grid(jb.Replay(2 * TABLE, order="resampled", name="others"))
-    labels = results.labels([("replay", worlds), ("replay", others)])
-    assert all("name=latencies" in label and fingerprint(TABLE)[:8] in label for label in labels[:2])
-    assert "name=others" in labels[2]
-    assert all(len(label) < 120 for label in labels)
+    made = labels.labels([("replay", worlds), ("replay", others)])
+    assert all("name=latencies" in label and fingerprint(TABLE)[:8] in label for label in made[:2])
+    assert "name=others" in made[2]
+    assert all(len(label) < 120 for label in made)
 
 
 # Moments

@@ -25,7 +25,7 @@ LAYERS = [
     ["policies", "environments", "game"],
     ["draws", "grid", "readers", "facts", "checks", "quick"],
     ["engine", "as_entry", "figures"],
-    ["totals", "checkpoint", "entries", "parameters"],
+    ["totals", "checkpoint", "entries", "parameters", "labels"],
     ["sections"],
     ["runner", "study", "pure"],
     ["progress", "results"],
@@ -122,6 +122,26 @@ def test_import_is_quiet_and_starts_no_backend():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_run_plays_before_it_imports_what_only_results_need(tmp_path):
+    study = tmp_path / "study.toml"
+    study.write_text(
+        'horizon = 8\nnum_seeds = 8\n[[policies]]\nname = "uniform"\n'
+        '[[environments]]\nname = "bernoulli"\nmeans = [0.2, 0.8]\n'
+    )
+    code = (
+        "import sys\nfrom jaxbandit import cli, runner\n"
+        "def first(*_):\n"
+        "    print(sorted({'xarray', 'pandas', 'dask', 'matplotlib', 'scipy'} & set(sys.modules)))\n"
+        "    raise ValueError('stop here')\n"
+        "runner._timed = first\n"
+        f"sys.argv = ['jaxbandit', 'run', {str(study)!r}, '--quiet', '--out', {str(tmp_path / 'out')!r}]\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "[]\n"), done.stderr
+    assert "stop here" in done.stderr
 
 
 def test_no_machine_paths():

@@ -10,7 +10,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import cells, entries, study
-from jaxbandit.results import labels
+from jaxbandit.labels import labels
 from jaxbandit.study import Study
 
 ROOT = pathlib.Path(__file__).parents[1]

@@ -7,17 +7,17 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
 from jaxbandit.interrupt import InterruptedRunError, interruptible
 from jaxbandit.runner import Engine
-from jaxbandit.search import study as searches
-from jaxbandit.search import tables
-from jaxbandit.search.study import Found
 from jaxbandit.study import Study
+
+if TYPE_CHECKING:
+    from jaxbandit.search.study import Found
 
 StudyFile = Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")]
 Out = Annotated[pathlib.Path | None, typer.Option(help="Directory for traces and figures.")]
@@ -34,6 +34,8 @@ def register(app: typer.Typer) -> None:
 
 def tune(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet = False, as_json: Json = False) -> None:
     """Tunes the policies of a study as its [tune] section says; goes on where it was stopped."""
+    from jaxbandit.search import study as searches
+    from jaxbandit.search import tables
     from jaxbandit.search.figures import search_curves
 
     found, directory, console = _searched("tune", study, out, quick, quiet or as_json, searches.tune_study)
@@ -50,6 +52,8 @@ def tune(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet =
 
 def worst(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet = False, as_json: Json = False) -> None:
     """Looks for the worst instances of a study as its [worst] section says; goes on where it was stopped."""
+    from jaxbandit.search import study as searches
+    from jaxbandit.search import tables
     from jaxbandit.search.figures import search_curves, worst_curves
 
     found, directory, console = _searched("worst", study, out, quick, quiet or as_json, searches.worst_study)
@@ -81,7 +85,7 @@ def worst(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet 
 
 def _searched(
     name: str, path: pathlib.Path, out: pathlib.Path | None, quick: bool, silent: bool, search: Callable[..., Iterator]
-) -> tuple[list[Found], pathlib.Path, Console]:
+) -> tuple[list["Found"], pathlib.Path, Console]:
     """All searches of a study, with a bar for each, and an end at Ctrl-C that keeps the steps so far."""
     console = Console(width=None if sys.stdout.isatty() else 160)
     study = Study.load(path)
@@ -91,7 +95,7 @@ def _searched(
     if not silent:
         console.print(f"[bold]{study.title}[/bold]", highlight=False)
 
-    def work(stop: threading.Event) -> list[Found]:
+    def work(stop: threading.Event) -> list["Found"]:
         return list(search(study, directory, engine=Engine(progress=not silent), stop=stop))
 
     try:
@@ -104,7 +108,7 @@ def _print_json(study: pathlib.Path, directory: pathlib.Path, rows: list[dict[st
     print(json.dumps({"study": str(study), "directory": str(directory), "results": rows}, indent=1))
 
 
-def _say_the_rest(console: Console, found: list[Found]) -> None:
+def _say_the_rest(console: Console, found: list["Found"]) -> None:
     failed = sum(int(one.ds.attrs["failed"]) for one in found)
     if failed:
         console.print(f"{failed} games failed: their state was not finite", style="red")

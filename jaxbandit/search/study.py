@@ -11,7 +11,7 @@ import xarray as xr
 
 from jaxbandit import entries
 from jaxbandit.entries import Declared, Entry
-from jaxbandit.results import labels
+from jaxbandit.labels import labels
 from jaxbandit.runner import Engine
 from jaxbandit.search.arena import Told, at_horizon
 from jaxbandit.search.boxes import box_of
