@@ -18,7 +18,6 @@ from jaxbandit import commands, run_study, teams
 from jaxbandit.campaign import Report
 from jaxbandit.interrupt import InterruptedRunError, interruptible
 from jaxbandit.progress import bar
-from jaxbandit.runner import Engine
 from jaxbandit.search import cli as searches
 from jaxbandit.store import StoreError
 from jaxbandit.study import DataNeededError, Study
@@ -199,41 +198,7 @@ def report_(
     console.print(f"report  {page}", soft_wrap=True)
 
 
-@app.command()
-def certify(
-    quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in a minute.")] = False,
-    world: Annotated[
-        list[str] | None,
-        typer.Option(help="A study file, or '{name = \"pareto\", means = [0.5, 1.0], tail_index = 1.3}'; repeatable."),
-    ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Rounds of a game.")] = None,
-    num_seeds: Annotated[int | None, typer.Option(help="Games per world.")] = None,
-    seed: Annotated[int, typer.Option(help="Seeds the games.")] = 0,
-    controls: Annotated[bool, typer.Option(help="Also run three broken uniINFs, which must fail.")] = True,
-) -> None:
-    """Plays uniINF in float64 and checks what is proved about it at every round; exit code 1 if a fact fails."""
-    from jaxbandit import certify as certificates
-
-    named = [certificates.read_worlds(text) for text in world or ()]
-    worlds = {label: w for part in named for label, w in part.items()} or certificates.default_worlds(
-        (2,) if quick else (2, 10)
-    )
-    horizon = horizon or (certificates.QUICK_HORIZON if quick else certificates.HORIZON)
-    num_seeds = num_seeds or (certificates.QUICK_SEEDS if quick else certificates.NUM_SEEDS)
-    engine = Engine(progress=True)
-    ds = certificates.certify(worlds, horizon=horizon, num_seeds=num_seeds, seed=seed, engine=engine)
-    for table in certificates.tables(ds):
-        console.print(table)
-    good = certificates.holds(ds)
-    console.print(
-        f"{int(ds.violations.sum())} violations, {int(ds.failed.sum())} failed games, {ds.run_seconds} s of play"
-    )
-    for name, facts in (certificates.run_controls(seed=seed) if controls else {}).items():
-        good = good and bool(facts)
-        console.print(f"control, {name}: " + (f"fails, as it must ({', '.join(facts)})" if facts else "PASSES: blind"))
-    raise typer.Exit(0 if good else 1)
-
-
+app.command("certify")(commands.certify)
 app.command("sensitivity")(commands.sensitivity)
 
 

@@ -1,4 +1,4 @@
-"""Commands of the command line that ask more of a study than ``run``."""
+"""Commands of the command line that ask more than ``run``."""
 
 import json
 import pathlib
@@ -51,3 +51,38 @@ def sensitivity(
         console.print(f"dataset {directory / 'sensitivity' / kind}.nc", markup=False, highlight=False)
     for figure in figures:
         console.print(f"figure  {figure}", markup=False, highlight=False)
+
+
+def certify(
+    quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in a minute.")] = False,
+    world: Annotated[
+        list[str] | None,
+        typer.Option(help="A study file, or '{name = \"pareto\", means = [0.5, 1.0], tail_index = 1.3}'; repeatable."),
+    ] = None,
+    horizon: Annotated[int | None, typer.Option(help="Rounds of a game.")] = None,
+    num_seeds: Annotated[int | None, typer.Option(help="Games per world.")] = None,
+    seed: Annotated[int, typer.Option(help="Seeds the games.")] = 0,
+    controls: Annotated[bool, typer.Option(help="Also run three broken uniINFs, which must fail.")] = True,
+) -> None:
+    """Plays uniINF in float64 and checks what is proved about it at every round; exit code 1 if a fact fails."""
+    from jaxbandit import certify as certificates
+
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    named = [certificates.read_worlds(text) for text in world or ()]
+    worlds = {label: w for part in named for label, w in part.items()} or certificates.default_worlds(
+        (2,) if quick else (2, 10)
+    )
+    horizon = horizon or (certificates.QUICK_HORIZON if quick else certificates.HORIZON)
+    num_seeds = num_seeds or (certificates.QUICK_SEEDS if quick else certificates.NUM_SEEDS)
+    engine = Engine(progress=True)
+    ds = certificates.certify(worlds, horizon=horizon, num_seeds=num_seeds, seed=seed, engine=engine)
+    for table in certificates.tables(ds):
+        console.print(table)
+    good = certificates.holds(ds)
+    console.print(
+        f"{int(ds.violations.sum())} violations, {int(ds.failed.sum())} failed games, {ds.run_seconds} s of play"
+    )
+    for name, facts in (certificates.run_controls(seed=seed) if controls else {}).items():
+        good = good and bool(facts)
+        console.print(f"control, {name}: " + (f"fails, as it must ({', '.join(facts)})" if facts else "PASSES: blind"))
+    raise typer.Exit(0 if good else 1)
