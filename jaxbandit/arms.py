@@ -9,13 +9,14 @@ from jax import lax
 from jaxbandit import random
 from jaxbandit.types import Array
 
-GROUP = 32  # arms that are taken apart at once
+UNGROUPED = 32  # arms that one loop takes apart; more go in groups
+GROUP = 10  # arms of a group
 
 
 def grouping(num_arms: int) -> tuple[int, int]:
     """How many groups the arms are taken in, and how many arms a group has; the last may have fewer."""
-    fewest = -(-num_arms // GROUP)
-    even = (groups for groups in range(fewest, min(2 * fewest, GROUP) + 1) if num_arms % groups == 0)
+    fewest = 1 if num_arms <= UNGROUPED else -(-num_arms // GROUP)
+    even = (groups for groups in range(fewest, 2 * fewest + 1) if num_arms % groups == 0)
     groups = next(even, fewest)
     return groups, -(-num_arms // groups)
 
@@ -71,6 +72,11 @@ def accumulate(total: Array, lost: Array, terms: Array) -> tuple[Array, Array]:
     total, lost = kahan_add(total, lost + terms)
     shifted, shift_lost = kahan_add(total, -jnp.min(total))
     return shifted, lost + shift_lost
+
+
+def sure_arm(x: Array) -> Array:
+    """The arm that has all of ``x``, int32."""
+    return jnp.sum(jnp.where(x > 0, jnp.arange(x.shape[0], dtype=jnp.int32), 0), dtype=jnp.int32)
 
 
 def draw(x: Array, key: random.Key) -> Array:

@@ -103,6 +103,9 @@ def apply(eqn, operands: list[Value], vector: tuple[int, ...]) -> list[Value]:
         return [Stacked(_write_once(eqn, *(spread(operand, vector) for operand in operands)))]
     if name == "dynamic_slice":
         return [Stacked(_read_once(eqn.params["slice_sizes"], *(spread(operand, vector) for operand in operands)))]
+    if name in _MOVED:
+        work = max(operand.work if isinstance(operand, Stacked) else 0 for operand in operands)
+        return [Stacked(_MOVED[name](eqn.params, *(spread(operand, vector) for operand in operands)), work)]
     return _by_vmap(eqn, operands, vector)
 
 
@@ -118,6 +121,21 @@ def written_out(eqn) -> core.ClosedJaxpr | None:
     else:
         return None
     return jax.make_jaxpr(written)(*(var.aval for var in eqn.invars))
+
+
+# What moves entries of a large value about; ``vmap`` would put the lanes first and turn them back.
+_MOVED = {
+    "concatenate": lambda params, *arrays: fusion.once(lax.concatenate(arrays, params["dimension"])),
+    "reshape": lambda params, array: array.reshape(*params["new_sizes"], array.shape[-1]),
+    "rev": lambda params, array: lax.rev(array, params["dimensions"]),
+    "slice": lambda params, array: array[_slices(**params)],
+    "squeeze": lambda params, array: lax.squeeze(array, params["dimensions"]),
+    "transpose": lambda params, array: lax.transpose(array, (*params["permutation"], array.ndim - 1)),
+}
+
+
+def _slices(start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None) -> tuple:
+    return tuple(map(slice, start_indices, limit_indices, strides or [None] * len(start_indices)))
 
 
 def _arg(name: str, dtype, values: Array) -> Array:

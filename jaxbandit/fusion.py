@@ -34,7 +34,12 @@ def enter(values: Array, number: int = 0) -> Array:
 
 
 def leave(results: Sequence[Array]) -> Sequence[Array]:
-    """``results``, all of one shape, out of the loop; of each float dtype in a kernel of its own, as XLA demands."""
+    """``results``, all of one shape, out of the loop; of each float dtype in a kernel of its own, as XLA demands.
+
+    One result leaves as two, both of them used: a reduction with one XLA takes along into what reads it.
+    """
+    if len(results) == 1:
+        return [jnp.maximum(*_leave([*results, *results]))]
     floats = {result.dtype for result in results if jnp.issubdtype(result.dtype, jnp.floating)}
     if len(floats) < 2:
         return _leave(results)
@@ -51,11 +56,8 @@ def _leave(results: Sequence[Array]) -> Sequence[Array]:
 
 
 def once(value: Array) -> Array:
-    """``value`` from a kernel of its own: XLA would take what makes it into what reads it, and repeat it there.
-
-    As two results, both of them used: a reduction with one XLA takes along too.
-    """
-    return jnp.maximum(*leave([enter(value)] * 2)) if pays() else value
+    """``value`` from a kernel of its own: XLA would take what makes it into what reads it, and repeat it there."""
+    return leave([enter(value)])[0] if pays() else value
 
 
 @_leave.defjvp

@@ -11,7 +11,10 @@ from jaxbandit.types import Array
 
 
 class Policy(Protocol):
-    """What a bandit algorithm is: a frozen dataclass of hyperparameters with three methods."""
+    """What a bandit algorithm is: a frozen dataclass of hyperparameters with three methods.
+
+    One whose ``x`` always is one arm for sure may say so with ``sure: ClassVar[bool] = True``: nothing is drawn then.
+    """
 
     def init(self, num_arms: int) -> Any:
         """The state before round 1."""
@@ -156,7 +159,7 @@ def play_round(
     """Round ``t``: the policy's next state and what happened."""
     key_policy, key_arm, key_loss = streams
     x = policy.probabilities(state, t, key_policy)
-    arm = arms.draw(x, key_arm)
+    arm = arms.sure_arm(x) if getattr(policy, "sure", False) else arms.draw(x, key_arm)
     loss = environment.loss(t, arm, key_loss)
     return policy.update(state, t, x, arm, loss), Outcome(x=x, arm=arm, loss=loss)
 

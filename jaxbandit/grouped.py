@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit.arms import GROUP, grouping
+from jaxbandit.arms import UNGROUPED, grouping
 from jaxbandit.types import Array
 from jaxbandit.unrolled import ELEMENTWISE, REDUCTIONS, fold, map_entries, object_array
 
@@ -48,14 +48,14 @@ class Partial:
 
 def families(shapes: Sequence[tuple[int, ...]]) -> set[int]:
     """The numbers of groups into which large vectors of these shapes fall."""
-    return {grouping(shape[0])[0] for shape in shapes if len(shape) == 1 and shape[0] > GROUP}
+    return {grouping(shape[0])[0] for shape in shapes if len(shape) == 1 and shape[0] > UNGROUPED}
 
 
 def entries_shape(shape: tuple[int, ...], groups: int) -> tuple[int, ...] | None:
     """The shape of a value's entries; None if it does not fall into so many groups."""
-    if len(shape) == 1 and shape[0] > GROUP and grouping(shape[0])[0] == groups:
+    if len(shape) == 1 and shape[0] > UNGROUPED and grouping(shape[0])[0] == groups:
         return (grouping(shape[0])[1],)
-    return shape[1:] if shape[0] == groups and math.prod(shape[1:]) <= GROUP else None
+    return shape[1:] if shape[0] == groups and math.prod(shape[1:]) <= UNGROUPED else None
 
 
 def split(array: Array, shape: tuple[int, ...], groups: int) -> np.ndarray:

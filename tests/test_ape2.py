@@ -189,7 +189,9 @@ def test_a_huge_scale_gives_the_sample_mean():
 def test_mr_index():
     """T = 100, K = 2, three and two plays: the numbers of the definition; no bonus after T / K plays."""
     policy = jb.MRUCB(horizon=100, moment_order=1.5)
-    state = policy.init(2)._replace(pulls=jnp.asarray([3, 2], jnp.int32))
+    state = policy.init(2)
+    for arm in (0, 1, 0, 1, 0):
+        state = policy.update(state, jnp.int32(1), jnp.zeros(2), jnp.int32(arm), jnp.float64(1.0))
     np.testing.assert_allclose(_bonus(policy, state), [1.95071004, 2.554823435], rtol=1e-9)
     state = state._replace(pulls=jnp.asarray([50, 51], jnp.int32))
     np.testing.assert_array_equal(_bonus(policy, state), [0, 0])

@@ -148,6 +148,16 @@ def assert_on_the_simplex(trajectory, num_arms):
 
 
 @policies
+def test_says_whether_its_arm_is_sure(name):
+    """A policy that is sure is not drawn for: it plays the arm that has all of its law."""
+    policy = make(name)
+    x, arm, _ = play(policy, jb.StudentT(means=np.linspace(0, 1, 2), tail_index=1.5))
+    assert getattr(policy, "sure", False) == bool(((x == 0) | (x == 1)).all())
+    if getattr(policy, "sure", False):
+        np.testing.assert_array_equal(arm, np.argmax(x, axis=1))
+
+
+@policies
 def test_state_is_scannable(name):
     policy = make(name)
     state = policy.init(3)

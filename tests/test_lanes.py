@@ -241,7 +241,7 @@ def test_loops_take_turns_with_what_is_large(monkeypatch):
 
 @pytest.mark.skipif(not fusion.pays(), reason="needs the XLA options of jaxbandit.xla")
 def test_large_vectors_are_played_in_groups(monkeypatch):
-    """A sum over 100 arms that meets them again: two loops over 4 groups of 25 arms, and nothing of 100."""
+    """A sum over 100 arms that meets them again: two loops over 10 groups of 10 arms, and nothing of 100."""
     monkeypatch.setattr(lanes, "RESULTS", -1)
     (x,) = samples(["real[100]"])
 
@@ -250,8 +250,18 @@ def test_large_vectors_are_played_in_groups(monkeypatch):
         return jnp.max(y / jnp.sum(y))
 
     assert count("custom_jvp_call", fn, x) == 2
-    assert count("exp", fn, x) == 25
+    assert count("exp", fn, x) == 10
     assert count("reduce_sum", fn, x) == count("reduce_max", fn, x) == 0
+
+
+def test_large_values_are_moved_about_with_their_lanes_last():
+    """``vmap`` would put the lanes first and turn them back: a copy of all the words of a round, three times."""
+    (x,) = samples(["real[3,K]"], LARGE)
+
+    def fn(x):
+        return jnp.concatenate([x[:, ::-1], 2 * x], axis=1).reshape(-1)[3:].T
+
+    assert count("transpose", fn, x) == 0
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])

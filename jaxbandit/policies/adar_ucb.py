@@ -88,6 +88,7 @@ class AdaRUCB:
 
     label: ClassVar[str] = "AdaR-UCB"
     setting: ClassVar[str] = "stochastic, heavy-tailed"
+    sure: ClassVar[bool] = True
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     ties: str = field(default="least_pulled", choices=("least_pulled", "lowest"))

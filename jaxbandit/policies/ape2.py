@@ -60,6 +60,7 @@ class APE2:
 
     label: ClassVar[str] = "APE²"
     setting: ClassVar[str] = "stochastic, heavy-tailed"
+    sure: ClassVar[bool] = True
 
     moment_order: float = field(gt=1, le=2, hint=ORDER_HINT)
     scale: float = field(default=1.0, gt=0, hint=SCALE_HINT)
@@ -78,7 +79,7 @@ class APE2:
     def probabilities(self, state: MeanState, t: Array, key) -> Array:
         """The arm with the largest perturbed estimate, for sure: the randomness is in ``key``."""
         del t
-        width = self.scale * _shrink(state, self.moment_order)  # beta
+        width = self.scale * state.shrink  # beta
         return _largest(state, state.estimate + width * self._perturbations(key, state.pulls.shape[0]))
 
     def update(self, state: MeanState, t: Array, x: Array, arm: Array, loss: Array) -> MeanState:
@@ -137,6 +138,7 @@ class MRUCB:
 
     label: ClassVar[str] = "MR-UCB"
     setting: ClassVar[str] = "stochastic, heavy-tailed"
+    sure: ClassVar[bool] = True
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     moment_order: float = field(gt=1, le=2, hint=ORDER_HINT)
@@ -204,6 +206,7 @@ class MRAPE:
 
     label: ClassVar[str] = "MR-APE"
     setting: ClassVar[str] = "stochastic, heavy-tailed"
+    sure: ClassVar[bool] = True
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     moment_order: float = field(gt=1, le=2, hint=ORDER_HINT)
@@ -238,17 +241,11 @@ class MRAPE:
         return add_reward(state, arm, loss, self.moment_order, scale)
 
 
-def _shrink(state: MeanState, order: Array | float) -> Array:
-    """n^{-(1-1/p)} of every arm."""
-    pulls = jnp.maximum(state.pulls, 1).astype(state.estimate.dtype)
-    return jnp.exp(-(1 - 1 / order) * jnp.log(pulls))
-
-
 def _bonus(policy: MRUCB | MRAPE, state: MeanState) -> Array:
     num_arms = state.pulls.shape[0]
     pulls = jnp.maximum(state.pulls, 1).astype(state.estimate.dtype)
     excess = jnp.log(jnp.maximum(policy.horizon / (num_arms * pulls), 1))
-    return policy.scale * excess * _shrink(state, policy.moment_order)
+    return policy.scale * excess * state.shrink
 
 
 def _largest(state: MeanState, index: Array) -> Array:

@@ -39,6 +39,7 @@ class LevelState(NamedTuple):
 
     pulls: Array  # [K]  int32
     estimate: Array  # [K]  Yhat of each arm, 0 before its first play
+    shrink: Array  # [K]  n^{-(1-1/p)} of each arm, which only its own plays change; 1 before its first
     levels: Array  # [K, M]  mean of s psi_p(Y / s) at the scale s of 1, 4, 16, ... plays
 
 
@@ -47,6 +48,7 @@ class HistoryState(NamedTuple):
 
     pulls: Array  # [K]  int32
     estimate: Array  # [K]  Yhat of each arm, 0 before its first play
+    shrink: Array  # [K]  n^{-(1-1/p)} of each arm, which only its own plays change; 1 before its first
     rewards: Array  # [max_rounds]  in order of play
     arms: Array  # [max_rounds]  int32, the arm of each; -1 where there is none yet
 
@@ -56,12 +58,12 @@ MeanState = LevelState | HistoryState
 
 def no_rewards(num_arms: int, form: str, max_rounds: int) -> MeanState:
     """The state before round 1."""
-    pulls, zeros = jnp.zeros(num_arms, jnp.int32), jnp.zeros(num_arms)
+    pulls, zeros, ones = jnp.zeros(num_arms, jnp.int32), jnp.zeros(num_arms), jnp.ones(num_arms)
     if form == "exact":
         nobody = jnp.full(max_rounds, -1, jnp.int32)
-        return HistoryState(pulls=pulls, estimate=zeros, rewards=jnp.zeros(max_rounds), arms=nobody)
+        return HistoryState(pulls=pulls, estimate=zeros, shrink=ones, rewards=jnp.zeros(max_rounds), arms=nobody)
     num_levels = max(math.ceil(math.log(max_rounds, 4) - 1e-9), 2) + 2
-    return LevelState(pulls=pulls, estimate=zeros, levels=jnp.zeros((num_arms, num_levels)))
+    return LevelState(pulls=pulls, estimate=zeros, shrink=ones, levels=jnp.zeros((num_arms, num_levels)))
 
 
 def add_reward(state: MeanState, arm: Array, loss: Array, order: Array | float, scale: Array | float) -> MeanState:
@@ -89,8 +91,13 @@ def _add_to_levels(state: LevelState, arm: Array, loss: Array, p, c) -> LevelSta
     row = state.levels[arm]
     row = row + (terms - row) / n
     levels = state.levels.at[arm].set(row)
-    estimate = jnp.sum(_cubic(level, jnp.log2(n) / 2) * row)
-    return LevelState(pulls=pulls, estimate=jnp.where(played, estimate, state.estimate), levels=levels)
+    log2_n = jnp.log2(n)
+    return LevelState(
+        pulls=pulls,
+        estimate=jnp.where(played, jnp.sum(_cubic(level, log2_n / 2) * row), state.estimate),
+        shrink=jnp.where(played, jnp.exp2((1 / p - 1) * log2_n), state.shrink),
+        levels=levels,
+    )
 
 
 def _cubic(level: Array, position: Array) -> Array:
@@ -119,7 +126,13 @@ def _add_to_history(state: HistoryState, arm: Array, loss: Array, p, c) -> Histo
     growth = jnp.exp(jnp.log(n) / p)  # s_n / c
     terms = _psi(rewards / c, p)(1 / growth, 1 / n)
     estimate = c * growth / n * jnp.sum(jnp.where(arms == arm, terms, 0))
-    return HistoryState(pulls=pulls, estimate=jnp.where(played, estimate, state.estimate), rewards=rewards, arms=arms)
+    return HistoryState(
+        pulls=pulls,
+        estimate=jnp.where(played, estimate, state.estimate),
+        shrink=jnp.where(played, growth / n, state.shrink),
+        rewards=rewards,
+        arms=arms,
+    )
 
 
 def _psi(y: Array, p) -> Callable[[Array, Array | float], Array]:

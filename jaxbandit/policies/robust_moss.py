@@ -75,6 +75,7 @@ class RobustMOSS:
 
     label: ClassVar[str] = "Robust MOSS"
     setting: ClassVar[str] = "stochastic, heavy-tailed"
+    sure: ClassVar[bool] = True
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. world.moment_order")

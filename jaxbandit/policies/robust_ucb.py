@@ -119,6 +119,7 @@ class RobustUCB:
 
     label: ClassVar[str] = "RobustUCB"
     setting: ClassVar[str] = "stochastic, heavy-tailed"
+    sure: ClassVar[bool] = True
 
     moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. world.moment_order")
     moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. world.moment(alpha)")

@@ -45,6 +45,7 @@ class UCB1:
 
     label: ClassVar[str] = "UCB1"
     setting: ClassVar[str] = "stochastic, bounded"
+    sure: ClassVar[bool] = True
 
     exploration: float = field(default=1.0, gt=0)
 
@@ -90,6 +91,7 @@ class MOSS:
 
     label: ClassVar[str] = "MOSS"
     setting: ClassVar[str] = "stochastic, bounded"
+    sure: ClassVar[bool] = True
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     exploration: float = field(default=1.0, gt=0)
@@ -133,6 +135,7 @@ class GaussianThompson:
 
     label: ClassVar[str] = "Thompson (Gaussian)"
     setting: ClassVar[str] = "stochastic, bounded"
+    sure: ClassVar[bool] = True
 
     exploration: float = field(default=1.0, gt=0)
 
