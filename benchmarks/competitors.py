@@ -29,7 +29,16 @@ SMALLEST_REST = 2.0**-100  # of 1 - x, where x rounds to 1
 FLAGS = ("-O3", "-march=native", "-std=gnu++17", "-shared", "-fPIC", "-pthread")
 
 
-def cpp(means: ArrayLike, tail_index: float, horizon: int, num_seeds: int, dtype: DTypeLike, num_threads: int) -> Run:
+def cpp(
+    means: ArrayLike,
+    tail_index: float,
+    horizon: int,
+    num_seeds: int,
+    dtype: DTypeLike,
+    num_threads: int,
+    *,
+    halley: bool = False,
+) -> Run:
     """Hand-vectorised C++, ``uniinf.cpp``, compiled on the spot: the limit.
 
     Args:
@@ -39,6 +48,7 @@ def cpp(means: ArrayLike, tail_index: float, horizon: int, num_seeds: int, dtype
       num_seeds: Games.
       dtype: float32 or float64.
       num_threads: Threads, each with its own games.
+      halley: The package's own solver instead of Newton's method.
 
     Returns:
       The function to time.
@@ -47,7 +57,7 @@ def cpp(means: ArrayLike, tail_index: float, horizon: int, num_seeds: int, dtype
       RuntimeError: If there is no g++, or it does not compile the source for this machine.
     """
     means = np.ascontiguousarray(means, np.float64)
-    play = getattr(_library(), f"play_{_real(dtype).__name__}")
+    play = getattr(_library(halley), f"play_{_real(dtype).__name__}")
     regret, loss = np.empty(num_seeds), np.empty(num_seeds)
     pulls = np.empty((means.size, num_seeds), np.int64)
     failed = np.empty(num_seeds, np.int32)
@@ -64,14 +74,15 @@ def cpp(means: ArrayLike, tail_index: float, horizon: int, num_seeds: int, dtype
 
 
 @functools.cache
-def _library() -> ctypes.CDLL:
+def _library(halley: bool) -> ctypes.CDLL:
     compiler = shutil.which("g++")
     if compiler is None:
         raise RuntimeError("the C++ competitor needs g++, which was not found; install g++ (apt install g++)")
     source = Path(__file__).with_name("uniinf.cpp")
     with tempfile.TemporaryDirectory() as directory:
         target = Path(directory, "uniinf.so")
-        done = subprocess.run([compiler, *FLAGS, str(source), "-o", str(target)], capture_output=True, text=True)
+        command = [compiler, *FLAGS, f"-DHALLEY={int(halley)}", str(source), "-o", str(target)]
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"g++ could not compile {source} (it needs x86 with AVX2):\n{done.stderr}")
         return ctypes.CDLL(str(target))

@@ -7,6 +7,7 @@ machine is noisy. ``--keep`` adds a line to ``results.jsonl`` and puts the table
 """
 
 import argparse
+import functools
 import math
 import statistics
 import time
@@ -63,6 +64,7 @@ def contestants(horizon: int, num_seeds: int, slow_share: int) -> dict[str, tupl
     for name, make, dtype, seeds in (
         ("C++ float32", competitors.cpp, "float32", num_seeds),
         ("C++ float64", competitors.cpp, "float64", num_seeds),
+        ("C++ float32, Halley", functools.partial(competitors.cpp, halley=True), "float32", num_seeds),
         ("Numba prange", competitors.numba_prange, "float64", few),
         ("NumPy over seeds", competitors.numpy_seeds, "float32", few),
         ("plain vmap(scan)", competitors.plain_vmap_scan, "float32", few),

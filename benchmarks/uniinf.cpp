@@ -29,6 +29,9 @@ constexpr int BYTES = 64;  // of a register
 #else
 constexpr int BYTES = 32;
 #endif
+#ifndef HALLEY
+#define HALLEY 0
+#endif
 constexpr int PLAYERS = 2;  // registers of seeds played in turn: each fills the other's latencies
 
 // ---- vectors -------------------------------------------------------------------------------------------------------
@@ -244,25 +247,35 @@ struct Player {
         Y = S;
     }
 
-    // Newton's step for 1/phi = 1, phi = sum_i S/(L_i + Y).
-    INLINE void newton_step() {
+    // Newton's step for 1/phi = 1, phi = sum_i S/(L_i + Y); with HALLEY corrected for curvature, as the package does:
+    // 1/a^3 + 1/b^3 = (1/a + 1/b) ((1/a + 1/b)^2 - 3/ab).
+    INLINE void solver_step() {
         const int n = arms();
-        Sum<F> inverses, squares, products;
+        Sum<F> inverses, squares, products, cubes;
         UNROLL for (int p = 0; p < n / 2; ++p) {
             const F half = Y + pair_sum[p];
             const F inverse = (T)1 / (Y * half + pair_product[p]);
             const F both = (half + Y) * inverse;
+            const F square = both * both;
             inverses.add(p, both);
-            squares.add(p, both * both);
+            squares.add(p, square);
             products.add(p, inverse);
+            if (HALLEY) cubes.add(p, both * (square - (T)3 * inverse));
         }
         if (n % 2) {
             const F inverse = (T)1 / (L[n - 1] + Y);
             inverses.add(n / 2, inverse);
             squares.add(n / 2, inverse * inverse);
+            if (HALLEY) cubes.add(n / 2, inverse * inverse * inverse);
         }
-        const F sum = inverses.total();
-        Y += sum * (S * sum - (T)1) / (squares.total() - (T)2 * products.total());
+        const F sum = inverses.total(), excess = sum * (S * sum - (T)1);
+        const F slope = squares.total() - (T)2 * products.total();
+        if (HALLEY) {
+            const F slope2 = slope * slope;
+            Y += excess * slope / max(S * sum * slope2 - excess * cubes.total(), (T)0.35 * slope2);
+        } else {
+            Y += excess / slope;
+        }
     }
 
     INLINE void end_solve() {
@@ -395,7 +408,7 @@ void play_block(const Game& game, int64_t first_seed) {
     using P = Player<T, K>;
     const int num_arms = K ? K : game.num_arms;
     const int decades = (int)std::ceil(std::log10(std::max(num_arms, 2) / 2.0) - 1e-9);
-    const int steps = (sizeof(T) == 8 ? 4 : 3) + decades;
+    const int steps = (sizeof(T) == 8 ? 4 : 3) + (HALLEY ? (num_arms > 64) + (num_arms > 1000) : decades);
 
     std::vector<P> players;
     players.reserve(PLAYERS);
@@ -405,13 +418,13 @@ void play_block(const Game& game, int64_t first_seed) {
         ROLL for (P& player : players) player.begin_solve();
         for (int step = 0; step < 2; ++step) {
             ROLL for (P& player : players) {
-                player.newton_step();
+                player.solver_step();
                 player.draw_words(t, step);  // while the divider is busy
                 keep_together();
             }
         }
         for (int step = 2; step < steps; ++step) {
-            ROLL for (P& player : players) player.newton_step();
+            ROLL for (P& player : players) player.solver_step();
         }
         ROLL for (P& player : players) {
             player.end_solve();
