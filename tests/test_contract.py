@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit import random
 from jaxbandit.game import as_arrays
 from jaxbandit.types import field, public_fields, pytree
 
@@ -68,7 +69,7 @@ def trajectory(policy, world):
 
     def body(state, _):
         after = step(state, key)
-        x = policy.probabilities(state.policy, after.t, jax.random.key(1))
+        x = policy.probabilities(state.policy, after.t, random.round_streams(key, after.t)[0])
         return after, (x, jnp.argmax(after.pulls - state.pulls), after)
 
     return jax.lax.scan(body, jb.start(policy, world), None, length=HORIZON)[1]
