@@ -22,7 +22,7 @@ OPTIONS = {
     "xla_cpu_use_multi_output_fusion": "true",
     "-unroll-threshold": "100000",
     "-unroll-full-max-count": "4",
-    "-vectorize-memory-check-threshold": "100000",
+    "-vectorize-memory-check-threshold": "30000",  # with 100000, RobustUCB of 50 arms and wide blocks overflowed LLVM's stack
     "-force-vector-interleave": "2",
 }
 _EXTRA = "--xla_backend_extra_options="
