@@ -202,23 +202,12 @@ def shared_values(point: Any) -> tuple[str, ...]:
 
 
 def _state_fields(policy: Policy, num_arms: int) -> tuple[str, ...]:
-    return getattr(_state_shapes(policy, num_arms), "_fields", ())
+    return getattr(jax.eval_shape(lambda: policy.init(num_arms)), "_fields", ())
 
 
 def state_size(policy: Policy, num_arms: int) -> int:
     """Numbers in the state of one game."""
-    return sum(leaf.size for leaf in jax.tree.leaves(_state_shapes(policy, num_arms)))
-
-
-def _state_shapes(policy: Policy, num_arms: int) -> Any:
-    """The state of one game, its arrays as shapes; traced once for every structure."""
-    key = (structure(policy), num_arms, jnp.result_type(float))
-    if key not in _traced_states:
-        _traced_states[key] = jax.eval_shape(lambda: policy.init(num_arms))
-    return _traced_states[key]
-
-
-_traced_states: dict[tuple, Any] = {}
+    return sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(lambda: policy.init(num_arms))))
 
 
 def _stacked(objects: Sequence[Any], mesh: Mesh) -> Any:

@@ -16,13 +16,14 @@ from jax._src import xla_bridge
 
 # For kernels with many results (``fusion``), whose inner loop of length two LLVM must unroll whatever its
 # size; and, so that nothing else grows, no loop longer than four. Hundreds of inputs and results are checked for
-# overlap before the vectorised loop, which otherwise is given up beyond 128 checks. Two vectors at a time hide the
+# overlap before the vectorised loop, which otherwise is given up beyond 128 checks (but LLVM joins them by recursion:
+# 100000 overflowed its stack for RobustUCB of 50 arms in wide blocks). Two vectors at a time hide the
 # latency of divisions and of sums over arms.
 OPTIONS = {
     "xla_cpu_use_multi_output_fusion": "true",
     "-unroll-threshold": "100000",
     "-unroll-full-max-count": "4",
-    "-vectorize-memory-check-threshold": "30000",  # with 100000, RobustUCB of 50 arms and wide blocks overflowed LLVM's stack
+    "-vectorize-memory-check-threshold": "30000",
     "-force-vector-interleave": "2",
 }
 _EXTRA = "--xla_backend_extra_options="
