@@ -1,9 +1,11 @@
 """What a policy was told about the tail, held against what the world knows."""
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 SLACK = 1e-6  # relative; a bound copied from world.moment() is not refused for its last digit
+NAMED = 3  # violations that are told one by one: a sweep may have hundreds
 
 
 def violated_bounds(policies: Iterable[Any], environments: Iterable[Any]) -> list[str]:
@@ -21,13 +23,27 @@ def violated_bounds(policies: Iterable[Any], environments: Iterable[Any]) -> lis
     return list(dict.fromkeys(sentence for sentence in said if sentence))
 
 
+def told(violated: Sequence[str]) -> Iterator[str]:
+    """Violated bounds as a reader wants them: the first few, and how many more there are."""
+    for sentence in violated[:NAMED]:
+        yield f"{sentence}: its guarantee does not cover this world"
+    if len(violated) > NAMED:
+        yield f"{len(violated) - NAMED:,} more like it; all are in the dataset's attrs['warnings']"
+
+
+def warn(violated: Sequence[str], stacklevel: int) -> None:
+    """Says them as warnings, ``stacklevel`` as seen from the caller."""
+    for sentence in told(violated):
+        warnings.warn(sentence, stacklevel=stacklevel + 1)
+
+
 def _violation(policy: Any, order: float, bound: float, environment: Any) -> str:
     moment = getattr(environment, "moment", None)
     if moment is None:
         return ""
-    told = f"{type(policy).__name__} is told moment_bound {bound:g} at moment_order {order:g}, but {environment!r}"
+    said = f"{type(policy).__name__} is told moment_bound {bound:g} at moment_order {order:g}, but {environment!r}"
     try:
         actual = moment(order)
     except ValueError:
-        return f"{told} has no moment of that order; its declared order is {environment.moment_order:g}"
-    return f"{told} has {actual:.4g}" if actual > bound * (1 + SLACK) else ""
+        return f"{said} has no moment of that order; its declared order is {environment.moment_order:g}"
+    return f"{said} has {actual:.4g}" if actual > bound * (1 + SLACK) else ""

@@ -3,14 +3,12 @@
 import dataclasses
 import functools
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxbandit import cellfile, cells, labels, precision
-from jaxbandit.assumptions import violated_bounds
+from jaxbandit import assumptions, cellfile, cells, labels, precision
 from jaxbandit.cellfile import Header
 from jaxbandit.cells import Cell, Game
 from jaxbandit.cover import Piece, covered, missing
@@ -63,10 +61,13 @@ class Campaign:
         self._look_at_precision()
         report.found = sum(len(self._pieces(game)) for game in self.games)
         self.warnings = list(
-            dict.fromkeys(s for game in self.games for s in violated_bounds([game.policy], [game.environment]))
+            dict.fromkeys(
+                sentence
+                for game in self.games
+                for sentence in assumptions.violated_bounds([game.policy], [game.environment])
+            )
         )
-        for sentence in self.warnings:
-            warnings.warn(f"{sentence}: its guarantee does not cover this world", stacklevel=4)
+        assumptions.warn(self.warnings, stacklevel=4)
 
     def todo(self) -> list[Cell]:
         """The cells that are missing."""

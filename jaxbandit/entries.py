@@ -1,6 +1,7 @@
 """Entries of a study file: a table with a ``name`` becomes the policies or worlds it stands for."""
 
 import dataclasses
+import functools
 import importlib
 import math
 import pathlib
@@ -69,7 +70,7 @@ class Entry:
         known = {**POLICIES, **ENVIRONMENTS}
         return self.options.get("label") or (registry_name(self.cls, known) if ":" in self.name else self.name)
 
-    @property
+    @functools.cached_property
     def refers(self) -> bool:
         """Whether a field is taken from the world."""
         listed = [self.fixed, *combinations(self.axes, self.zipped)]

@@ -1,7 +1,6 @@
 """The front door: policies x worlds x seeds x rounds in, one labelled dataset out."""
 
 import platform
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +8,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from jaxbandit import labels, results, runner, xla
-from jaxbandit.assumptions import violated_bounds
+from jaxbandit import assumptions, labels, results, runner, xla
 from jaxbandit.checks import check_choice, check_whole, recorded_rounds
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, as_grid, for_run, registry_name, suggest
@@ -93,9 +91,8 @@ def simulate(
         ds = results.product_dataset(policies[0], environments[0], variables, study.coords())
     attrs["policy"] = "; ".join(repr(point) for grid in policies for point in grid.points[:1])
     attrs["environment"] = "; ".join(repr(point) for grid in environments for point in grid.points[:1])
-    violated = violated_bounds(study.policies, study.environments)
-    for sentence in violated:
-        warnings.warn(f"{sentence}: its guarantee does not cover this world", stacklevel=2)
+    violated = assumptions.violated_bounds(study.policies, study.environments)
+    assumptions.warn(violated, stacklevel=2)
     attrs["warnings"] = "\n".join(violated)
     attrs["infinite_losses"] = int(np.isinf(variables["loss"][..., -1]).sum())
     return ds.assign_attrs(attrs)

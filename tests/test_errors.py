@@ -152,6 +152,15 @@ def test_a_bound_the_world_violates_is_said(order, bound, message):
     assert ds.attrs["warnings"].startswith("HTINF is told")
 
 
+def test_hundreds_of_violated_bounds_are_counted_not_listed():
+    policies = jb.grid(jb.HTINF, moment_order=1.4, moment_bound=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    with pytest.warns(UserWarning) as caught:
+        ds = jb.simulate(policies, WORLD_15, horizon=10, num_seeds=2)
+    assert len(caught) == 4
+    assert str(caught[-1].message) == "3 more like it; all are in the dataset's attrs['warnings']"
+    assert len(ds.attrs["warnings"].splitlines()) == 6
+
+
 @pytest.mark.filterwarnings("error")
 def test_a_bound_that_holds_is_not_remarked_on():
     policy = jb.HTINF(moment_order=WORLD_15.moment_order, moment_bound=WORLD_15.moment(WORLD_15.moment_order))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit import tables
+from jaxbandit import assumptions, tables
 from jaxbandit.report import growth, words
 from jaxbandit.report.answers import Answers
 from jaxbandit.report.findings import Findings
@@ -133,7 +133,7 @@ def _troubles_of_games(findings: Findings) -> Iterator[str]:
     if short:
         yield f"{words.count(short, 'cell')} with fewer than {asked:,} seeds: comparisons use the seeds that all have"
     said = [line for line in str(findings.ds.attrs.get("warnings", "")).splitlines() if line]
-    yield from (f"{line}: its guarantee does not cover this world" for line in said)
+    yield from assumptions.told(said)
     platforms = str(findings.ds.attrs.get("platforms", "")).split("; ")
     if len(platforms) > 1 and not any("platforms stand side by side" in note for note in findings.notes):
         yield f"cells of {len(platforms)} platforms stand side by side: the law of their numbers is the same"
