@@ -173,7 +173,7 @@ class Player:
         infinite = int(np.isinf(variables["loss"][:, -1]).sum())
         final = cellfile.final_moments(variables["regret"][:, -1])
         variables = dict(variables)
-        variables["pulls"] = variables["pulls"].astype(np.int32)
+        variables["pulls"] = variables["pulls"].astype(np.int32, copy=False)
         summary = self.study.keep == "summary"
         if summary:
             variables = _reduced(variables, lone=cell.before is not None and variables["regret"].shape[1] == 1)

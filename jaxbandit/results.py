@@ -129,10 +129,9 @@ def reduce_cell(cell: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What ``keep="summary"`` keeps of one policy in one world; variables come as [seed, round, ...]."""
     regret = xr.DataArray(cell["regret"], dims=("seed", "round"))
     stats = {str(name): values.values for name, values in summarise(regret).items()}
-    traced = {name: values for name, values in cell.items() if name.startswith("trace_")}
-    others = {name: values for name, values in cell.items() if name not in ("regret", "failed", *traced)}
+    others = {name: values for name, values in cell.items() if name not in ("regret", "failed")}
     means = {name: np.asarray(values.mean(axis=0)) for name, values in others.items()}
-    return {**stats, **means, **traced, "failed": np.asarray((cell["failed"] > 0).sum())}
+    return {**stats, **means, "failed": np.asarray((cell["failed"] > 0).sum())}
 
 
 def compare(

@@ -143,37 +143,43 @@ class _Study:
         return coords
 
     def _sink(self, job: Job, policy_index: np.ndarray, environment_index: np.ndarray) -> runner.Sink:
-        """Takes blocks in lane order and puts whole cells where they belong."""
+        """Takes blocks in lane order and puts them where they belong; a summary is made of whole cells."""
         pending: list[dict[str, np.ndarray]] = []
 
         def sink(lanes: np.ndarray, block: dict[str, np.ndarray]) -> None:
-            cell = lanes // self.num_seeds
-            for c in np.unique(cell):
-                pending.append({name: values[cell == c] for name, values in block.items()})
-                if sum(part["failed"].size for part in pending) < self.num_seeds:
-                    continue
-                names = pending[0].keys()
-                whole = {name: np.concatenate([part[name] for part in pending if name in part]) for name in names}
-                pending.clear()
+            cells, firsts = np.unique(lanes // self.num_seeds, return_index=True)
+            for c, first, last in zip(cells, firsts, [*firsts[1:], lanes.size], strict=True):
                 p, e = divmod(int(c), len(environment_index))
-                self._put(int(policy_index[p]), int(environment_index[e]), whole)
+                place = int(policy_index[p]), int(environment_index[e])
+                part = {name: values[first:last] for name, values in block.items()}
+                seed = int(lanes[first]) % self.num_seeds
+                traced = {name: part.pop(name) for name in list(part) if name.startswith("trace_")}
+                traced = {name: values[: max(self.trace - seed, 0)] for name, values in traced.items()}
+                self._put(place, traced, seed, self.trace)
+                if self.keep == "seeds":
+                    self._put(place, part, seed, self.num_seeds)
+                    continue
+                pending.append(part)
+                if seed + last - first == self.num_seeds:
+                    whole = {name: np.concatenate([part[name] for part in pending]) for name in part}
+                    pending.clear()
+                    self._put(place, results.reduce_cell(whole))
 
         return sink
 
-    def _put(self, p: int, e: int, cell: dict[str, np.ndarray]) -> None:
-        cell["pulls"] = cell["pulls"].astype(np.int32)
-        missing = self.num_arms - cell["pulls"].shape[-1]
-        for name in ("pulls", "trace_x"):
-            if name in cell and missing:  # worlds with fewer arms than the largest
-                cell[name] = np.pad(cell[name], [(0, 0)] * (cell[name].ndim - 1) + [(0, missing)])
-        cell |= {name: values[: self.trace] for name, values in cell.items() if name.startswith("trace_")}
-        if self.keep == "summary":
-            cell = results.reduce_cell(cell)
-        for name, values in cell.items():
+    def _put(self, place: tuple[int, int], part: dict[str, np.ndarray], seed: int | None = None, seeds: int = 0):
+        """Puts the variables of a cell into those of the study; with ``seed``, those of its seeds from there on."""
+        for name, values in part.items():
+            shape, where = list(values.shape), [slice(length) for length in values.shape]
+            if seed is not None:
+                shape[0], where[0] = seeds, slice(seed, seed + values.shape[0])
             if name not in self.variables:
-                shape = (len(self.policies), len(self.environments), *values.shape)
+                dims = labels.variable_dims(name, values.ndim, seed is not None)
+                if "arm" in dims:  # worlds with fewer arms than the largest leave the others at 0
+                    shape[dims.index("arm")] = self.num_arms
+                shape = (len(self.policies), len(self.environments), *shape)
                 self.variables[name] = np.zeros(shape, values.dtype)
-            self.variables[name][p, e] = values
+            self.variables[name][(*place, *where)] = values
 
     def _check_measure(self, name: str) -> None:
         for policy in self.policies:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxbandit import engine
 from jaxbandit.game import Environment, as_arrays
 
+_LANES = 64  # whose regret is added up at once
 _ROUNDS = 8192  # of a changing world whose means are asked for at once
 
 
@@ -36,7 +37,7 @@ class Totals:
         if count == 0:
             return
         reached = functools.partial(_rows, count=count)  # sliced here: on the device each slice is a call
-        increments: dict[str, np.ndarray] = {"pulls": reached(tally.pulls, np.int64)}
+        increments: dict[str, np.ndarray] = {"pulls": reached(tally.pulls, np.int32)}  # no more than rounds, int32 too
         for name, (total, lost) in tally.sums.items():
             increments[name] = reached(total) + reached(lost)
         for name, values in increments.items():
@@ -70,7 +71,9 @@ def regret(variables: dict[str, np.ndarray], gaps: list["Gaps"], environment_of:
     """Pseudo-regret at the recorded rounds, the last ones of the gaps': [lanes, R], Eq. (1) of the paper."""
     if "gap" not in variables:
         of_arm = np.stack([gap.of_arm for gap in gaps])[environment_of]  # [lanes, K]
-        return (variables["pulls"] * of_arm[:, None]).sum(axis=-1)
+        # Some lanes at a time: all products at once are many times what they add up to, and leave the cache.
+        parts = (slice(first, first + _LANES) for first in range(0, len(of_arm), _LANES))
+        return np.concatenate([(variables["pulls"][part] * of_arm[part, None]).sum(axis=-1) for part in parts])
     fixed = np.stack([gap.best_fixed for gap in gaps])[environment_of]  # [lanes, R]
     return variables["gap"] + fixed[:, -variables["gap"].shape[1] :]
 

@@ -17,14 +17,18 @@ from jax._src import xla_bridge
 # For kernels with many results (``fusion``), whose inner loop of length two LLVM must unroll whatever its
 # size; and, so that nothing else grows, no loop longer than four. Hundreds of inputs and results are checked for
 # overlap before the vectorised loop, which otherwise is given up beyond 128 checks (but LLVM joins them by recursion:
-# 100000 overflowed its stack for RobustUCB of 50 arms in wide blocks). Two vectors at a time hide the
-# latency of divisions and of sums over arms.
+# 100000 overflowed its stack for RobustUCB of 50 arms in wide blocks).
 OPTIONS = {
     "xla_cpu_use_multi_output_fusion": "true",
     "-unroll-threshold": "100000",
     "-unroll-full-max-count": "4",
     "-vectorize-memory-check-threshold": "30000",
+}
+# Two vectors at a time hide the latency of divisions and of sums over arms, if their instructions are taken from the
+# top down, as they become ready: from the bottom up, LLVM's choice, one vector's chain follows the other's.
+ORDER = {
     "-force-vector-interleave": "2",
+    "-misched-prera-direction": "topdown",
 }
 _EXTRA = "--xla_backend_extra_options="
 _WIDTH = "--xla_cpu_prefer_vector_width"  # XLA takes 256 bits unless told otherwise
@@ -81,7 +85,7 @@ def with_options(flags: str, wide: bool) -> str:
     """``XLA_FLAGS`` with our options added to the user's own, except those they already decided on."""
     parts = flags.split()
     extra = next((part for part in parts if part.startswith(_EXTRA)), None)
-    ours = [f"{name}={value}" for name, value in OPTIONS.items() if name not in flags]
+    ours = [f"{name}={value}" for name, value in (OPTIONS | ORDER).items() if name not in flags]
     if extra is None and ours:
         parts.append(_EXTRA + ",".join(ours))
     elif extra is not None:

@@ -352,12 +352,13 @@ def test_late_import_still_right(tmp_path):
 def test_xla_settings_keep_what_the_user_set():
     from jaxbandit import xla
 
-    ours = ",".join(f"{name}={value}" for name, value in xla.OPTIONS.items())
+    options = xla.OPTIONS | xla.ORDER
+    ours = ",".join(f"{name}={value}" for name, value in options.items())
     assert xla.with_options("", wide=False) == f"--xla_backend_extra_options={ours}"
     assert xla.with_options("--xla_foo=1", wide=False).startswith("--xla_foo=1 --xla_backend_extra_options=")
     mine = "--xla_backend_extra_options=bar=2"
     assert xla.with_options(f"{mine} --xla_foo=1", wide=False) == f"{mine},{ours} --xla_foo=1"
-    mine = "--xla_backend_extra_options=" + ",".join(f"{name}=off" for name in xla.OPTIONS)
+    mine = "--xla_backend_extra_options=" + ",".join(f"{name}=off" for name in options)
     assert xla.with_options(mine, wide=False) == mine
     assert xla.with_options(mine, wide=True) == f"{mine} --xla_cpu_prefer_vector_width=512"
     mine = f"{mine} --xla_cpu_prefer_vector_width=128"
