@@ -57,8 +57,11 @@ class Totals:
 
 
 def _stacked(rows: list[np.ndarray]) -> np.ndarray:
-    """The rows as one array with room behind the lanes: a power of two apart, all values of a lane would fall into the
-    same few places of the cache, and putting lanes first would take twice as long."""
+    """The rows as one array, with room behind the lanes.
+
+    A power of two apart, all values of a lane would fall into the same few places of the cache, and putting lanes first
+    would take twice as long.
+    """
     *shape, num_lanes = rows[0].shape
     room = np.empty((len(rows), *shape, num_lanes + _APART), rows[0].dtype)
     return np.stack(rows, out=room[..., :num_lanes])
