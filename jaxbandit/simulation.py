@@ -161,7 +161,9 @@ class _Study:
                     continue
                 pending.append(part)
                 if seed + last - first == self.num_seeds:
-                    whole = {name: np.concatenate([part[name] for part in pending]) for name in part}
+                    joined = {name: np.concatenate([part[name] for part in pending]) for name in part}
+                    # In one order, whatever the blocks: a sum over seeds rounds by its order.
+                    whole = {name: np.ascontiguousarray(values) for name, values in joined.items()}
                     pending.clear()
                     self._put(place, results.reduce_cell(whole))
 
