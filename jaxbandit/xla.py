@@ -15,13 +15,14 @@ import jax
 from jax._src import xla_bridge
 
 # For kernels with many results (``fusion``), whose inner loop of length two LLVM must unroll whatever its
-# size; and, so that nothing else grows, no loop longer than four. Hundreds of inputs and results are checked for
+# size; and, so that nothing else grows, no longer loop (the four turns over a block of 64 lanes were unrolled too, and
+# compiled for five times as long). Hundreds of inputs and results are checked for
 # overlap before the vectorised loop, which otherwise is given up beyond 128 checks (but LLVM joins them by recursion:
 # 100000 overflowed its stack for RobustUCB of 50 arms in wide blocks).
 OPTIONS = {
     "xla_cpu_use_multi_output_fusion": "true",
     "-unroll-threshold": "100000",
-    "-unroll-full-max-count": "4",
+    "-unroll-full-max-count": "2",
     "-vectorize-memory-check-threshold": "30000",
 }
 # Two vectors at a time hide the latency of divisions and of sums over arms, if their instructions are taken from the
