@@ -110,10 +110,12 @@ def warmed(made: dict[str, jb.Study]) -> float:
 
 def every_policy(names: list[str], repeats: int) -> dict[str, tuple[str, float]]:
     """Name -> (the field that was swept, the ratio)."""
-    found = {}
-    for name, (policy, swept, values) in examples().items():
-        if names and name not in names:
-            continue
+    found, known = {}, examples()
+    unknown = set(names) - set(known)
+    if unknown:
+        raise SystemExit(f"no policy {sorted(unknown)[0]!r}; there are {', '.join(map(repr, known))}")
+    for name in names or known:
+        policy, swept, values = known[name]
         each = warmed(plans(policy, swept, values, 100))
         horizon = int(np.clip(SECONDS / each, 200, 100_000))
         found[name] = swept, ratio(plans(policy, swept, values, horizon), repeats)
@@ -134,7 +136,9 @@ def main() -> None:
     parser.add_argument("--horizon", type=int, default=10_000, help="without --all")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--all", nargs="*", metavar="POLICY", help="every policy, or those that are named")
-    parser.add_argument("--keep", action="store_true", help="add to results.jsonl and docs/speed.md")
+    parser.add_argument(
+        "--keep", action="store_true", help="add to results.jsonl and docs/speed.md; with --all, of every policy"
+    )
     args = parser.parse_args()
     if args.all is None:
         made = plans({"name": "uniinf"}, "initial_scale", np.geomspace(1, 64, POINTS).tolist(), args.horizon)

@@ -85,8 +85,9 @@ def encode(header: dict[str, Any], variables: dict[str, np.ndarray], state: Snap
 
 @functools.lru_cache(64)
 def _empty(layout: tuple[tuple[str, tuple[str, ...] | None, tuple[int, ...], np.dtype], ...]) -> bytes:
-    """A file with everything but the numbers, a few kB: cells of a sweep differ in those alone, and are written at a
-    fifth of what it takes to make one (h5py: 5 ms; h5netcdf: 50).
+    """A file with everything but the numbers, a few kB.
+
+    Cells of a sweep differ in those alone: filling in a file takes a third of making it, most of which is h5py's.
 
     Args:
       layout: Name, dimensions (None: it is one itself), shape and dtype of every array.

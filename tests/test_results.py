@@ -147,3 +147,17 @@ def test_survives_a_file(several, tmp_path):
 def test_vector_labels():
     assert vector_label(np.array([0.5] + [1.0] * 9)) == "0.5,1x9"
     assert vector_label(np.array([0.25, 0.5])) == "0.25,0.5"
+
+
+def test_measures_by_arm_of_worlds_with_fewer_arms_are_filled_with_zeros():
+    worlds = [jb.Pareto(means=[0.5] + [1.0] * more, tail_index=1.6) for more in (1, 2)]
+    ds = jb.simulate(jb.Uniform(), worlds, horizon=20, num_seeds=3, record=[20], trace=2)
+    assert ds.pulls.dims[-1] == ds.trace_x.dims[-1] == "arm"
+    few, many = (ds.isel(environment=e, arm=2) for e in (0, 1))
+    assert (few.pulls == 0).all() and (few.trace_x == 0).all()
+    assert (many.trace_x > 0).all()
+    kept = jb.simulate(
+        jb.UniINF(horizon=20), worlds, horizon=20, num_seeds=3, record=[20], measures=["cumulative_lost"]
+    ).cumulative_lost
+    assert kept.dims[-1] == "arm" and kept.sizes["arm"] == 3
+    assert (kept.isel(environment=0, arm=2) == 0).all()
