@@ -73,6 +73,9 @@ class NotUnrolledError(Exception):
 def apply(eqn, operands: list[Value], vector: tuple[int, ...]) -> list[Value]:
     """Evaluates an equation; ``vector`` is the shape of one scalar of the game, ``(2, lanes)`` inside a loop."""
     name, bind = eqn.primitive.name, functools.partial(_bind, eqn)
+    operands = [_empty(var) or operand for var, operand in zip(eqn.invars, operands, strict=True)]
+    if eqn.outvars and all(map(_empty, eqn.outvars)):
+        return [out for out in map(_empty, eqn.outvars) if out]
     shared = [operand.array for operand in operands if isinstance(operand, Shared)]
     if len(shared) == len(operands):
         return [Shared(out) for out in bind(*shared)]
@@ -216,6 +219,11 @@ def _write_once(eqn, table: Array, index: Array, update: Array) -> Array:
 def _bind(eqn, *arrays):
     out = eqn.primitive.bind(*arrays, **eqn.params)
     return out if eqn.primitive.multiple_results else [out]
+
+
+def _empty(var) -> Shared | None:
+    """A value without entries: it is the same in every lane. None for all others."""
+    return Shared(jnp.zeros(var.aval.shape, var.aval.dtype)) if 0 in var.aval.shape else None
 
 
 def _keeps_shape(eqn) -> bool:

@@ -29,6 +29,7 @@ from jaxbandit.types import Array
 __all__ = ["Shared", "example", "is_shared", "is_small", "over_lanes"]
 
 RESULTS = 120  # of one loop: APE2's 164 were no longer vectorised
+LARGEST = 64  # entries of an array that one loop takes apart: 534 blocks of a median of means compiled for minutes
 
 
 def over_lanes(fn: Callable, num_lanes: int) -> Callable:
@@ -75,7 +76,9 @@ def _in_one_loop(equations: list[Equation], env: dict[Any, Value], wanted: set, 
     """Evaluates all in one kernel, if that can be done and pays."""
     num_results = sum(math.prod(var.aval.shape) for equation in equations for var in equation.made(wanted))
     size = sum(equation.size() for equation in equations)
-    if not fusion.pays() or num_results > RESULTS or size > loops.ONE_LOOP:
+    apart = [size for equation in equations for size in equation.sizes(lambda name: not is_shared(env.get(name)))]
+    largest = max(apart, default=0)
+    if not fusion.pays() or num_results > RESULTS or size > loops.ONE_LOOP or largest > LARGEST:
         return False
     loop = Loop(env, num_lanes)
     if not all(loop.takes(equation) for equation in equations):

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jax.extend import core
@@ -35,6 +35,12 @@ class Equation:
         if self.eqn.primitive.name in MOVES:
             return 0
         return sum(map(math.prod, self.shapes()))
+
+    def sizes(self, counts: Callable[[Any], bool]) -> list[int]:
+        """Entries of each array it makes, and of those it takes by a name that ``counts``."""
+        taken = zip(self.eqn.invars, self.operands, strict=True)
+        arrays = [var for var, atom in taken if not isinstance(atom, core.Literal) and counts(atom)]
+        return [math.prod(var.aval.shape) for var in (*arrays, *self.eqn.outvars)]
 
     def shapes(self) -> list[tuple[int, ...]]:
         """Of all it takes and makes."""

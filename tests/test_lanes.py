@@ -118,6 +118,7 @@ def test_function(cases):
 IN_PARTS = [Case(name, fn, samples(specs), name in FAST_PARTS) for name, (fn, *specs) in FUNCTIONS.items()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", bundles(IN_PARTS))
 def test_function_in_many_kernels(cases, monkeypatch):
     """As without our XLA options, and on a GPU."""
@@ -395,8 +396,25 @@ print(*play(jnp.zeros((40, 4)), jnp.ones((40, 4)), jnp.arange(4, dtype=jnp.int32
 """
 
 
+@pytest.mark.slow
 def test_two_scatters_of_one_arm_compile():
     """In a process of its own, with the compiler set up as for users: a failed check in XLA ends the process."""
     done = subprocess.run([sys.executable, "-c", TWO_SCATTERS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:500]
     assert done.stdout.split() == ["4.0", "168.0"]
+
+
+def test_what_has_no_entries_is_the_same_in_every_lane():
+    """A slice without entries, in a program that takes turns because a table is read at a place of each lane."""
+    table = np.arange(4_000.0, dtype=np.float32).reshape(400, 10)
+    x = np.arange(12.0, dtype=np.float32).reshape(4, 3)
+
+    def one(table, x, place):
+        y = x * 3
+        nothing = y[4:] + 1
+        return jnp.sum(jnp.concatenate([y[:4] * 2, y[4:] * 2])) + jnp.sum(nothing) + table[place, 3], nothing
+
+    place = np.array([7, 0, 399], np.int32)
+    got = lanes.over_lanes(one, 3)(lanes.Shared(table), x, place)
+    expected = jax.vmap(one, (None, -1, 0), -1)(jnp.asarray(table), jnp.asarray(x), jnp.asarray(place))
+    assert_values(got, expected)
