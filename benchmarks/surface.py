@@ -94,11 +94,13 @@ def growth(repeats: int, quick: bool) -> tuple[str, dict]:
     rounds, seeds = (ROUNDS[:2], SEEDS[:2]) if quick else (ROUNDS, SEEDS)
     sizes = {"T": [(horizon, seats(10)) for horizon in rounds], "N": [(1_000, count) for count in seeds]}
     seconds(10, 64, 64)
-    times: dict[str, list[float]] = {}
-    for name, points in sizes.items():
-        # The longest runs average by themselves.
-        runs = [[seconds(10, *point) for _ in range(repeats if point[0] * point[1] < 1e9 else 1)] for point in points]
-        times[name] = [statistics.median(taken) for taken in runs]
+    runs: dict[str, list[list[float]]] = {name: [[] for _ in points] for name, points in sizes.items()}
+    for repeat in range(repeats):  # every size in turn: a machine has its better and its worse minutes
+        for name, points in sizes.items():
+            for point, taken in zip(points, runs[name], strict=True):
+                if repeat == 0 or point[0] * point[1] < 1e9:  # the longest runs average by themselves
+                    taken.append(seconds(10, *point))
+    times = {name: [statistics.median(taken) for taken in all_] for name, all_ in runs.items()}
     work = {name: np.array([horizon * count for horizon, count in points], float) for name, points in sizes.items()}
     peaks = {horizon: peak_memory(horizon) for horizon in (rounds[0], rounds[-1])}
     lines = [
@@ -148,13 +150,14 @@ def draw(values: dict) -> None:
 # Runs the command line in this process and says when the first call that plays is back.
 _FIRST = """
 import os, sys, time
-from jaxbandit import runner
-timed = runner._timed
+import jax
+from jaxbandit import blocks
+call = blocks.call
 def first(*args, **kwargs):
-    out = timed(*args, **kwargs)
+    jax.block_until_ready(call(*args, **kwargs))
     print("FIRST", time.time(), file=sys.stderr, flush=True)
     os._exit(0)
-runner._timed = first
+blocks.call = first
 from jaxbandit.cli import main
 sys.argv = ["jaxbandit", "run", sys.argv[1], "--out", sys.argv[2]]
 main()

@@ -3,6 +3,8 @@
 Written for one game, arrays over arms ``[K]`` first.
 """
 
+import functools
+
 import jax.numpy as jnp
 from jax import lax
 
@@ -33,8 +35,21 @@ def one_hot(arm: Array, num_arms: int) -> Array:
 
 
 def pick(values: Array, arm: Array) -> Array:
-    """``values[arm]``, as a select: a gather per lane would leave the vector unit."""
-    return jnp.sum(jnp.where(one_hot(arm, values.shape[0]), values, 0)).astype(values.dtype)
+    """``values[arm]``, as selects: a gather per lane would leave the vector unit."""
+    if values.shape[0] > UNGROUPED:
+        return jnp.sum(jnp.where(one_hot(arm, values.shape[0]), values, 0)).astype(values.dtype)
+    return functools.reduce(lambda picked, i: jnp.where(arm == i, values[i], picked), range(1, len(values)), values[0])
+
+
+def least(values: Array) -> Array:
+    """The smallest of ``values``, [K], in half the operations of ``jnp.min``; a NaN may be passed over."""
+    if values.shape[0] > UNGROUPED:
+        return jnp.min(values)
+    while values.shape[0] > 1:
+        half = values.shape[0] // 2
+        a, b = values[:half], values[half : 2 * half]
+        values = jnp.concatenate([jnp.where(a < b, a, b), values[2 * half :]])
+    return values[0]
 
 
 def add_at(table: Array, place: tuple, terms: Array) -> Array:
@@ -70,7 +85,7 @@ def accumulate(total: Array, lost: Array, terms: Array) -> tuple[Array, Array]:
     carried, so that a small common term still counts against a large ``total``.
     """
     total, lost = kahan_add(total, lost + terms)
-    shifted, shift_lost = kahan_add(total, -jnp.min(total))
+    shifted, shift_lost = kahan_add(total, -least(total))  # a NaN stays in the total
     return shifted, lost + shift_lost
 
 
@@ -100,20 +115,21 @@ def draw(x: Array, key: random.Key) -> Array:
     beyond = (high - end[-1]) + (low - end_lost[-1])
     low = jnp.where(beyond >= 0, low - beyond - 2.0**-36, low)
 
-    def count_passed(total, lost):  # U sum(x) >= x[0] + ... + x[i]
-        return jnp.sum((high - total) + (low - lost) >= 0, dtype=jnp.int32)
+    def count_passed(total, lost):  # U sum(x) >= x[0] + ... + x[i]; never so for the last
+        return jnp.sum(low - lost[:-1] >= total[:-1] - high, dtype=jnp.int32)
 
     groups, size = table.shape
     if groups == 1:
-        return jnp.minimum(count_passed(total[0], lost[0]), size - 1)
+        return count_passed(total[0], lost[0])
     # First the group, then the arm in it. Sums are added in the order of `_over_groups`, so that both meet at the ends.
-    group = count_passed(end[:-1], end_lost[:-1])
+    group = count_passed(end, end_lost)
     own = jnp.sum(jnp.where(one_hot(group, groups)[:, None], table, 0), axis=0)
-    start, start_lost = (pick(part[:-1], group - 1) for part in (end, end_lost))
+    before = (jnp.concatenate([jnp.zeros(1, x.dtype), part[:-1]]) for part in (end, end_lost))
+    start, start_lost = (pick(part, group) for part in before)
     total, lost = prefix_sums(own)
     total, error = two_sum(jnp.broadcast_to(start, total.shape), total)
     passed = count_passed(total, lost + start_lost + error)
-    return jnp.minimum(group * size + jnp.minimum(passed, size - 1), x.shape[0] - 1)
+    return jnp.minimum(group * size + passed, x.shape[0] - 1)
 
 
 def prefix_sums(values: Array) -> tuple[Array, Array]:

@@ -13,11 +13,11 @@ from jaxbandit.types import Array
 Draw = tuple[int, int, int]  # consumer, first pair, count
 
 
-def words_of_rounds(keys: Array, first_round: Array, num_rounds: int, needed: Sequence[Draw]) -> Sequence[Array]:
-    """The words of all draws needed, for so many rounds in one sweep: a pair of [rounds, pairs, lanes]."""
+def words_of_rounds(keys: Array, after: Array, num_rounds: int, needed: Sequence[Draw]) -> Sequence[Array]:
+    """The words of all draws needed in the rounds that follow, in one sweep: a pair of [rounds, pairs, lanes]."""
     counters = [random.pair_counters(*draw) for draw in needed]
     pairs = jnp.concatenate([jnp.zeros(0, jnp.uint32), *counters])[None, :, None]
-    rounds = (first_round.astype(jnp.uint32) + jnp.arange(num_rounds, dtype=jnp.uint32))[:, None, None]
+    rounds = (after.astype(jnp.uint32) + jnp.arange(1, num_rounds + 1, dtype=jnp.uint32))[:, None, None]
     rounds = jnp.broadcast_to(rounds, (num_rounds, pairs.shape[1], keys.shape[-1]))
     k0, k1 = keys[:, None, None]
     if not fusion.pays() or not needed:

@@ -17,7 +17,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
-from jaxbandit import arms, draws, kernels, lanes, random, xla
+from jaxbandit import arms, draws, fusion, kernels, lanes, random, xla
 from jaxbandit.game import (
     Environment,
     Outcome,
@@ -59,7 +59,7 @@ class _Loop(NamedTuple):
     """A block inside the loop over chunks of rounds."""
 
     packed: list[Array]  # state, sums, failures and the words of the next round: ``Rows``
-    t: Array
+    t: Array  # without a sign: XLA would look after negative places in every round
     pulls: Array
     seen: dict[str, Array]  # of the last chunk, [chunk, ..., lanes]
 
@@ -167,45 +167,42 @@ def play_block(program: Program, policy, environment, keys, carry: Carry, until,
         return rows.dressed((in_play, now))[0], outcome
 
     def play_chunk(limit: Array, loop: _Loop) -> _Loop:
-        count = jnp.minimum(program.chunk, limit - loop.t)
-        words = draws.words_of_rounds(keys, loop.t + 1, program.chunk + 1, needed)
+        count = jnp.minimum(jnp.uint32(program.chunk), limit - loop.t)
+        words = draws.words_of_rounds(keys, loop.t + 1, program.chunk, needed)
 
         def body(i, inner):
             packed, seen = inner
-            t = lanes.Shared(loop.t + 1 + i.astype(jnp.int32))
+            t = lanes.Shared((loop.t + 1 + i).astype(jnp.int32))
             in_play, outcome = lanes.over_lanes(play_one, num_lanes)(policy, environment, rows.unpack(packed), t)
             seen = jax.tree.map(lambda all_, one: lax.dynamic_update_index_in_dim(all_, one, i, 0), seen, outcome)
             # Fetched a round ahead: an address that depends on i keeps LLVM from vectorising large rounds.
-            following = [lax.dynamic_index_in_dim(half, i + 1, keepdims=False) for half in words]
+            following = [lax.dynamic_index_in_dim(half, i, keepdims=False) for half in words]
             return rows.pack(rows.dressed((in_play, following))), seen
 
-        # Without a sign: XLA would look after negative places in every round.
-        begin, end = jnp.uint32(0), count.astype(jnp.uint32)
-        packed, seen = lax.fori_loop(begin, end, body, (loop.packed, loop.seen))
+        packed, seen = lax.fori_loop(jnp.uint32(0), count, body, (loop.packed, loop.seen))
         pulls = loop.pulls + _count_pulls(seen["arm"], count, num_arms)
         return _Loop(packed, loop.t + count, pulls, seen)
 
     def enter_loop(carry: Carry) -> _Loop:
-        first = [half[0] for half in draws.words_of_rounds(keys, carry.t + 1, 1, needed)]
-        in_play = carry.state, carry.sums, carry.failed
-        return _Loop(
-            rows.pack(rows.dressed((in_play, first))), carry.t, carry.pulls, _rounds(program, num_arms, num_lanes)
-        )
+        first = [half[0] for half in draws.words_of_rounds(keys, carry.t, 1, needed)]
+        packed = rows.pack(rows.dressed(((carry.state, carry.sums, carry.failed), first)))
+        return _Loop(packed, carry.t.astype(jnp.uint32), carry.pulls, _rounds(program, num_arms, num_lanes))
 
     def leave_loop(loop: _Loop) -> Carry:
         (state, sums, failed), _ = rows.undressed(rows.unpack(loop.packed))
-        return Carry(state, loop.t, loop.pulls, sums, failed)
+        return Carry(state, loop.t.astype(jnp.int32), loop.pulls, sums, failed)
 
     def play_to(carry: Carry, stop: Array):
         limit = jnp.minimum(stop, until)
         if kernel is not None:
             return _hand_out(kernel(keys, carry, limit), stop, program)
+        limit = limit.astype(jnp.uint32)
         loop = lax.while_loop(lambda loop: loop.t < limit, functools.partial(play_chunk, limit), enter_loop(carry))
         return _hand_out(leave_loop(loop), stop, program)
 
     if not program.trace:
         return lax.scan(play_to, carry, stops)
-    loop = play_chunk(until, enter_loop(carry))
+    loop = play_chunk(until.astype(jnp.uint32), enter_loop(carry))
     carry, tally = lax.scan(lambda carry, stop: _hand_out(carry, stop, program), leave_loop(loop), stops)
     return carry, tally._replace(rounds=Outcome(**loop.seen))
 
@@ -227,10 +224,21 @@ def _play_one(needed: list, program: Program, policy, environment, state, sums, 
 
 
 def _count_pulls(arms_seen: Array, count: Array, num_arms: int) -> Array:
-    """How often each arm is among the first ``count`` of [chunk, lanes]: [K, lanes]. Cheaper than round by round."""
-    arm = jnp.arange(num_arms, dtype=jnp.int32)[:, None]
-    played = ((row[None] == arm) & (i < count) for i, row in enumerate(arms_seen))
-    return functools.reduce(operator.add, (pulls.astype(jnp.int32) for pulls in played))
+    """How often each arm is among the first ``count`` of [chunk, lanes]: [K, lanes]. Cheaper than round by round.
+
+    Arms share words, each with as many bits of one as a chunk may need: a round adds once to a word, not to every arm.
+    """
+    chunk, num_lanes = arms_seen.shape
+    bits = chunk.bit_length()
+    each = 32 // bits  # arms of a word
+    first = jnp.arange(0, num_arms, each, dtype=jnp.int32)[:, None]
+    words = jnp.zeros((first.size, num_lanes), jnp.uint32)
+    for i, row in enumerate(arms_seen):
+        place = (row[None] - first).astype(jnp.uint32)  # beyond the word for arms of another one
+        words = words + jnp.where(place < each, (i < count).astype(jnp.uint32) << (place * bits), 0)
+    shifts = bits * jnp.arange(each, dtype=jnp.uint32)[None, :, None]
+    counts = (fusion.once(words)[:, None] >> shifts) & jnp.uint32((1 << bits) - 1)
+    return counts.reshape(-1, num_lanes)[:num_arms].astype(jnp.int32)
 
 
 def _hand_out(carry: Carry, stop: Array, program: Program) -> tuple[Carry, Tally]:

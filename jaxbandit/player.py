@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import pathlib
 import threading
 import time
 import warnings
@@ -201,15 +202,12 @@ class _Keeper:
 
     def __init__(self, player: Player, job: LaneJob, start: Snapshot | None, writing: Writing):
         self.player, self.job, self.from_checkpoint, self.writing = player, job, start, writing
-        self.path = player.store.checkpoints / f"{player.tag}.ckpt"  # of the block under way
-        self.saved_at = time.monotonic()
-        self.final: Snapshot | None = None
+        self.saved_at: dict[int, float] = {}  # by the first lane of a block
+        self.final: dict[int, Snapshot] = {}
 
     def start(self, lanes: np.ndarray) -> Snapshot | None:
         """From the checkpoint, or from the files of an earlier horizon."""
-        self.saved_at = time.monotonic()
-        first = self.job.cells[int(self.job.cell_of[lanes[0]])].name.removesuffix(".nc")
-        self.path = self.player.store.checkpoints / f"{self.player.tag}.{first}.{self.job.seed_of[lanes[0]]}.ckpt"
+        self.saved_at[int(lanes[0])] = time.monotonic()
         if self.from_checkpoint:
             return self.from_checkpoint.take(lanes)
         if not self.job.start:
@@ -224,7 +222,7 @@ class _Keeper:
     def between(self, lanes: np.ndarray, take: Callable[[], Snapshot]) -> None:
         """Saves every few seconds, and when asked to stop."""
         stopping = self.player.stop.is_set()
-        if stopping or time.monotonic() - self.saved_at > self.player.config.checkpoint:
+        if stopping or time.monotonic() - self.saved_at[int(lanes[0])] > self.player.config.checkpoint:
             snapshot = take()
             present, cell_of = np.unique(self.job.cell_of[lanes], return_inverse=True)
             about = {
@@ -234,28 +232,32 @@ class _Keeper:
                 "cell_of": cell_of.tolist(),
                 "seed_of": self.job.seed_of[lanes].tolist(),
             }
-            self.player.store.write(self.path, checkpoint.pack(snapshot.arrays(), about))
-            self.saved_at = time.monotonic()
+            self.player.store.write(self._path(lanes), checkpoint.pack(snapshot.arrays(), about))
+            self.saved_at[int(lanes[0])] = time.monotonic()
         if stopping:
             raise KeyboardInterrupt
 
     def finish(self, lanes: np.ndarray, snapshot: Snapshot) -> None:
         """Keeps the last state for the file; the rows recorded come as variables."""
-        self.final = Snapshot(snapshot.t, snapshot.reached, snapshot.carry, snapshot.running, {})
+        self.final[int(lanes[0])] = Snapshot(snapshot.t, snapshot.reached, snapshot.carry, snapshot.running, {})
 
     def sink(self, lanes: np.ndarray, variables: dict[str, np.ndarray]) -> None:
         """Begins to write what a block has finished; when that is there, its checkpoint is forgotten."""
-        assert self.final is not None
-        runs = self._by_cell(lanes)
+        final, runs = self.final.pop(int(lanes[0])), self._by_cell(lanes)
         ends = np.cumsum([seeds.size for _, seeds in runs])
         tasks = []
         for (c, seeds), end in zip(runs, ends.tolist(), strict=True):
             rows = slice(end - seeds.size, end)
             part = {name: values[rows] for name, values in variables.items()}
-            tasks.append(functools.partial(self.player.put, self.job.cells[c], seeds, part, self.final.take(rows)))
-        self.writing.begin(tasks, functools.partial(self.path.unlink, missing_ok=True))
+            tasks.append(functools.partial(self.player.put, self.job.cells[c], seeds, part, final.take(rows)))
+        self.writing.begin(tasks, functools.partial(self._path(lanes).unlink, missing_ok=True))
         if self.player.stop.is_set():
             raise KeyboardInterrupt
+
+    def _path(self, lanes: np.ndarray) -> pathlib.Path:
+        """Of a block's checkpoint."""
+        first = self.job.cells[int(self.job.cell_of[lanes[0]])].name.removesuffix(".nc")
+        return self.player.store.checkpoints / f"{self.player.tag}.{first}.{self.job.seed_of[lanes[0]]}.ckpt"
 
     def _by_cell(self, lanes: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """Runs of lanes of one cell, in order."""

@@ -37,8 +37,8 @@ def log_barrier(L: Array, S: Array) -> Array:
     y = jnp.ones((), u.dtype)
     for _ in range(num_steps(u.shape[0], u.dtype)):
         phi, squares, cubes = sums(y)
-        bend = phi * (squares * squares - (phi - 1) * cubes)
-        y = y + phi * (phi - 1) * squares / jnp.maximum(bend, LEAST * squares * squares)
+        bend, least = phi * (squares * squares - (phi - 1) * cubes), LEAST * squares * squares
+        y = y + phi * (phi - 1) * squares / jnp.where(bend > least, bend, least)
     x = _reciprocals(near + y).reshape(-1)[: u.shape[0]]
     return jnp.where(u < far, x, 0)
 
@@ -55,11 +55,11 @@ def _sums_of_pairs(u: Array, y: Array) -> tuple[Array, Array, Array]:
     if half < 2:
         return _sums(u, y)  # on a table of one pair XLA (jaxlib 0.10.2) ends the process
     a, b, single = u[:, :half], u[:, half : 2 * half], u[:, 2 * half :]
-    half_inverse = 0.5 / (y * (y + (a + b)) + a * b)  # 1 / 2de
-    r = (y + (a + b) + y) * half_inverse  # (1/d + 1/e) / 2
+    inverse = 1 / (y * (y + (a + b)) + a * b)  # 1 / de
+    r = (y + (a + b) + y) * inverse  # 1/d + 1/e
     # (1/d + 1/e)^2 = 1/d^2 + 1/e^2 + 2/de, and its cube likewise
-    squares, cubes = r * r - half_inverse, r * (r * r - 1.5 * half_inverse)
-    first, second, third = 2 * jnp.sum(r), 4 * jnp.sum(squares), 8 * jnp.sum(cubes)
+    squares, cubes = r * r - 2 * inverse, r * (r * r - 3 * inverse)
+    first, second, third = jnp.sum(r), jnp.sum(squares), jnp.sum(cubes)
     if not single.size:
         return first, second, third
     one, its_square, its_cube = _sums(single, y)

@@ -4,6 +4,7 @@ import functools
 import pathlib
 import subprocess
 import sys
+import threading
 from typing import ClassVar
 
 import jax
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import engine, fusion
+from jaxbandit import blocks, engine, fusion, runner
 from jaxbandit.game import as_arrays, is_stationary
 from jaxbandit.types import pytree
 from tests.helpers import PEAK, assert_mean, filled, knows_peak
@@ -57,6 +58,39 @@ def test_bits_do_not_depend_on_how_it_is_run(num_arms, options):
     assert_same_bits(run(num_arms), run(num_arms, engine=jb.Engine(**options)))
 
 
+@pytest.mark.parametrize("num_seeds", [pytest.param(80, marks=pytest.mark.slow), 300])
+def test_bits_do_not_depend_on_whether_devices_play_apart(num_seeds, monkeypatch):
+    """Cores play blocks of their own; the devices of a GPU machine split every block, here in one call and in three."""
+    apart = run(num_seeds=num_seeds)
+    monkeypatch.setattr(jb.Engine, "apart", lambda self: False)
+    split = run(num_seeds=num_seeds, engine=jb.Engine(block=64))
+    assert_same_bits(apart, split)
+
+
+def test_a_block_stops_when_another_is_broken_off(monkeypatch):
+    if jax.local_device_count() < 2:
+        pytest.skip("needs two cores")
+    monkeypatch.setattr(blocks, "FIRST_ROUNDS", 64)
+    monkeypatch.setattr(blocks, "TARGET_SECONDS", 0.0)  # calls of 64 rounds
+    calls, original = [], blocks.call
+    monkeypatch.setattr(blocks, "call", lambda *args: calls.append(args) or original(*args))
+
+    run(num_seeds=128, engine=jb.Engine(block=64, devices=2), horizon=6400, record=[6400])
+    whole, _ = len(calls), calls.clear()
+    assert whole == 200
+
+    broken_off = threading.Event()
+
+    def broken(done, total):  # for one of the two
+        if len(calls) >= 10 and not broken_off.is_set():
+            broken_off.set()
+            raise RuntimeError("broken off")
+
+    with pytest.raises(RuntimeError, match="broken off"):
+        run(num_seeds=128, engine=jb.Engine(block=64, devices=2, progress=broken), horizon=6400, record=[6400])
+    assert len(calls) < 20
+
+
 TOLD = {"moment_order": 2.0, "moment_bound": 1.0}
 
 
@@ -88,6 +122,7 @@ def test_bits_do_not_depend_on_company(num_arms):
     assert_same_bits(alone, both.sel(policy="uniinf").isel(environment=0).drop_vars(["policy", "environment"]))
 
 
+@pytest.mark.slow
 def test_bits_do_not_depend_on_what_is_watched():
     plain = run()
     assert_same_bits(plain, run(trace=3))
@@ -96,10 +131,17 @@ def test_bits_do_not_depend_on_what_is_watched():
 
 def test_a_block_is_no_wider_than_what_plays():
     one, all_devices = jb.Engine(devices=1), jb.Engine()
-    assert [one.width(10, 22, num_lanes=n) for n in (1, 64, 65, 1000, 10**6)] == [64, 64, 128, 1024, 1024]
-    assert all_devices.width(10, 22, num_lanes=512 * jax.local_device_count()) == 512
+    assert [one.width(10, 22, num_lanes=n) for n in (1, 64, 65, 500, 10**6)] == [64, 64, 128, 512, 512]
+    assert all_devices.width(10, 22, num_lanes=256 * jax.local_device_count()) == 256
     assert one.width(100, 202, num_lanes=10**6) == 128  # a wider one would leave the cache
     assert jb.Engine(devices=1, block=256).width(10, 22, num_lanes=1) == 256
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**31 - 1])
+def test_lanes_have_the_keys_of_their_games(seed):
+    numbers = np.array([0, 1, 63, 10**6, 2**32 - 1], np.uint32)
+    expected = [jax.random.key_data(jb.game_key(seed, n)) for n in numbers]
+    np.testing.assert_array_equal(runner._key_words(seed, numbers).T, expected)
 
 
 def test_seeds_differ_and_seed_matters():
@@ -108,6 +150,7 @@ def test_seeds_differ_and_seed_matters():
     assert not np.array_equal(ds.loss, run(seed=1).loss)
 
 
+@pytest.mark.slow
 def test_common_random_numbers():
     """Two policies on one seed meet the same luck: losses relative to the mean are equal."""
     ds = jb.simulate([jb.Uniform(), jb.UniINF(horizon=50)], world(3), horizon=50, num_seeds=20, trace=20)
@@ -200,6 +243,7 @@ def test_play_is_what_simulate_does():
         assert_mean(out["regret"][:, -1] - ds.regret[:, -1].values, 0.0)
 
 
+@pytest.mark.slow
 def test_play_under_vmap_and_jvp(x64):
     keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(6))
     record = jnp.asarray([20])
@@ -331,6 +375,7 @@ def test_float32_is_good_enough(environment):
     assert abs(difference) <= 4 * stderr, (difference, stderr)
 
 
+@pytest.mark.slow
 def test_late_import_still_right(tmp_path):
     """A user who started JAX first gets right results and one warning that says what to do."""
     code = (

@@ -184,9 +184,9 @@ def test_a_study_by_way_of_the_kernel(monkeypatch):
 
 def test_widths(monkeypatch):
     one = jb.Engine(devices=1)
-    assert one.width(10, 22) == 1024
-    assert one.width(10, 22, num_lanes=640) == 640
-    assert one.width(10, 22, num_lanes=1300) == 768  # twice, and not 1024 twice
+    assert one.width(10, 22) == 512
+    assert one.width(10, 22, num_lanes=320) == 320
+    assert one.width(10, 22, num_lanes=650) == 384  # twice, and not 512 twice
     assert one.width(100, 202, num_lanes=1300) == 128
     monkeypatch.setattr(kernels, "mode", lambda mesh: kernels.COMPILED)
     assert one.width(10, 22) == kernels.LANES

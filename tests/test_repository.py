@@ -14,7 +14,7 @@ PACKAGE = ROOT / "jaxbandit"
 # A module imports only from the rows above its own (design: layers).
 LAYERS = [
     ["types", "version", "xla", "assumptions", "measured", "aslib", "style"],
-    ["random", "unrolled", "fusion", "inspection"],
+    ["random", "unrolled", "fusion", "inspection", "workers"],
     ["arms"],
     ["grouped"],
     ["batched"],
@@ -26,7 +26,7 @@ LAYERS = [
     ["draws", "grid", "readers", "facts", "checks", "quick"],
     ["engine", "as_entry", "figures"],
     ["totals", "checkpoint", "entries", "parameters", "labels"],
-    ["sections"],
+    ["sections", "blocks"],
     ["runner", "study", "pure"],
     ["progress", "results"],
     ["statistics", "certify"],
@@ -131,11 +131,11 @@ def test_a_run_plays_before_it_imports_what_only_results_need(tmp_path):
         '[[environments]]\nname = "bernoulli"\nmeans = [0.2, 0.8]\n'
     )
     code = (
-        "import sys\nfrom jaxbandit import cli, runner\n"
+        "import sys\nfrom jaxbandit import cli, blocks\n"
         "def first(*_):\n"
         "    print(sorted({'xarray', 'pandas', 'dask', 'matplotlib', 'scipy'} & set(sys.modules)))\n"
         "    raise ValueError('stop here')\n"
-        "runner._timed = first\n"
+        "blocks.call = first\n"
         f"sys.argv = ['jaxbandit', 'run', {str(study)!r}, '--quiet', '--out', {str(tmp_path / 'out')!r}]\n"
         "cli.main()\n"
     )

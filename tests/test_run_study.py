@@ -1,13 +1,15 @@
 """Studies in a directory: the same bits as ``simulate``, added to and gone on with, never played twice."""
 
 import os
+import threading
 
+import jax
 import numpy as np
 import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit import cellfile, checkpoint
+from jaxbandit import blocks, cellfile, checkpoint
 from jaxbandit.campaign import Report
 from jaxbandit.player import Player
 
@@ -180,8 +182,8 @@ def test_a_run_that_breaks_off_goes_on_to_the_same_bits(tmp_path, whole, moments
 
 def test_games_go_on_from_a_checkpoint(tmp_path, monkeypatch):
     """With several calls a block, so that a checkpoint lies between two recorded rounds."""
-    monkeypatch.setattr("jaxbandit.runner.FIRST_ROUNDS", 64)
-    monkeypatch.setattr("jaxbandit.runner.TARGET_SECONDS", 0.0)  # calls of 64 rounds
+    monkeypatch.setattr("jaxbandit.blocks.FIRST_ROUNDS", 64)
+    monkeypatch.setattr("jaxbandit.blocks.TARGET_SECONDS", 0.0)  # calls of 64 rounds
     plan = study(**SMALL, horizon=500, record=[7, 450, 500])
     expected, _ = run(plan, tmp_path / "whole")
     calls = iter(range(3))
@@ -198,6 +200,32 @@ def test_games_go_on_from_a_checkpoint(tmp_path, monkeypatch):
     rounds = []
     ds, _ = run(plan, tmp_path / "cut", notice=lambda done, total, *_: rounds.append((done, total)))
     assert rounds[-1][1] == 100 * 500 - 64 * 192
+    assert_same(ds, expected)
+
+
+def test_all_games_under_way_are_saved_when_it_is_stopped(tmp_path, monkeypatch):
+    """Two blocks on two cores, both between their first and their last call."""
+    if jax.local_device_count() < 2:
+        pytest.skip("needs two cores")
+    monkeypatch.setattr("jaxbandit.blocks.FIRST_ROUNDS", 64)
+    monkeypatch.setattr("jaxbandit.blocks.TARGET_SECONDS", 0.0)  # calls of 64 rounds
+    plan = study(**SMALL, horizon=500, num_seeds=128, record=[7, 450, 500])
+    expected, _ = run(plan, tmp_path / "whole")
+    stop, begun = threading.Event(), threading.Barrier(2, timeout=60)
+    original = blocks.Block.play
+
+    def play(self, *args):
+        begun.wait()
+        return original(self, *args)
+
+    monkeypatch.setattr(blocks.Block, "play", play)
+    with pytest.raises(KeyboardInterrupt):
+        engine = jb.Engine(block=64, devices=2)
+        jb.run(plan, tmp_path / "cut", engine=engine, notice=lambda *_: stop.set(), stop=stop)
+    monkeypatch.setattr(blocks.Block, "play", original)
+    saved = [checkpoint.unpack(path.read_bytes())[1] for path in (tmp_path / "cut" / "checkpoints").iterdir()]
+    assert len(saved) == 2 and all(0 < about["t"] < 500 for about in saved)
+    ds, _ = run(plan, tmp_path / "cut")
     assert_same(ds, expected)
 
 

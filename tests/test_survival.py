@@ -211,7 +211,7 @@ law = {name = "bernoulli", means = [0.2, 0.8]}
 def play_study(path: pathlib.Path, directory: pathlib.Path, said) -> None:
     """Plays a study to its end, in a process of its own, and says how far it is."""
     said.send("starting")
-    engine = jb.Engine(block=64, devices=1, checkpoint=0.05)
+    engine = jb.Engine(block=64, checkpoint=0.05)  # on all cores
     jb.run(jb.Study.load(path), directory, engine=engine, notice=lambda *_: said.send("playing"))
     said.send("done")
 

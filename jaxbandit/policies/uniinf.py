@@ -104,7 +104,7 @@ class UniINF:
 
         # S_{t+1} - S_t from Eq. (4), without the cancellation of a difference of roots.
         scale_loss = {"clip": clipped, "skip": skipped, "raw": loss}[self.scale_loss]
-        growth = (scale_loss * x_rest) ** 2 / (num_arms * jnp.log(self.horizon))
+        growth = (scale_loss * x_rest) ** 2 * (1 / (num_arms * jnp.log(self.horizon)))
         growth = growth / (S + jnp.sqrt(S * S + growth))
 
         # Eq. (2) is invariant to adding a constant to L, so L is kept with its minimum at 0.

@@ -36,7 +36,7 @@ class Pareto(Located):
         """The quantile at one minus a deep uniform."""
         del t
         a = of_arm(self.tail_index, arm)
-        return of_arm(self.arm_means, arm) * ((a - 1) / a) * jnp.exp(-jnp.log(random.deep_uniform(key)) / a)
+        return of_arm(self.arm_means, arm) * ((a - 1) / a) * jnp.exp(jnp.log(random.deep_uniform(key)) * (-1 / a))
 
     def survival(self, z: Array, arm: Array) -> Array:
         """P(l > z) of an arm."""

@@ -1,0 +1,59 @@
+"""Blocks played by several threads at a time, their results taken in order."""
+
+import collections
+import queue
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_order(
+    work: Callable[[Item, threading.Event], Result], items: Iterable[Item], count: int, take: Callable[[Result], None]
+) -> None:
+    """Calls ``work`` for each item, on ``count`` threads, and ``take`` with each result, here and in order.
+
+    Results that wait are few, so that memory stays bounded. Whatever goes wrong, here or there, or Ctrl-C, sets the
+    event that ``work`` is handed; it is raised when all threads are done.
+    """
+    halt, errors = threading.Event(), []
+    tasks: queue.SimpleQueue[tuple[Item, Future] | None] = queue.SimpleQueue()
+    # Daemons, unlike those of an executor: a process that ends while XLA compiles does not wait for it.
+    threads = [threading.Thread(target=_serve, args=(work, tasks, halt, errors), daemon=True) for _ in range(count)]
+    waiting: collections.deque[Future] = collections.deque()
+    for thread in threads:
+        thread.start()
+    try:
+        for item in items:
+            waiting.append(Future())
+            tasks.put((item, waiting[-1]))
+            if len(waiting) > count:  # one more than play, so that no thread waits for what is done here
+                take(waiting.popleft().result())
+        while waiting:
+            take(waiting.popleft().result())
+    except BaseException as error:
+        first = errors[0] if errors else error  # what went wrong, not who halted for it
+        halt.set()
+        for future in waiting:
+            future.cancel()
+        raise first from None
+    finally:
+        for _ in threads:
+            tasks.put(None)
+        for thread in threads:
+            thread.join()
+
+
+def _serve(work: Callable, tasks: queue.SimpleQueue, halt: threading.Event, errors: list[BaseException]) -> None:
+    while (task := tasks.get()) is not None:
+        item, future = task
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(work(item, halt))
+            except BaseException as error:
+                errors.append(error)
+                halt.set()
+                future.set_exception(error)
