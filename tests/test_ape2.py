@@ -43,6 +43,7 @@ def test_robust_constant():
     np.testing.assert_allclose([influence.robust_constant(p) for p in orders], expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("order", [1.05, 1.5, 2.0])
 def test_influence_function(order):

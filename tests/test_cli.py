@@ -102,6 +102,7 @@ def test_summaries_have_a_table_too(invoke, tmp_path):
     assert "±" in invoke("run", "study.toml").stdout
 
 
+@pytest.mark.slow
 def test_precision_from_the_command_line(invoke):
     done = json.loads(invoke("run", "study.toml", "--json", "--precision", "0.5").stdout)
     assert [row["seeds"] for row in done["results"]] == [256, 256]

@@ -121,8 +121,8 @@ def simulate(policy, environment=EASY, **options):
 
 # Every policy; of each of these the fast suite plays a relative here, and itself in its own tests.
 SLOW = {
-    "ada_tinf", "adar_ucb", "ape2", "exp3", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf", "robust_ucb",
-    "sao_ht", "thompson",
+    "ada_tinf", "adar_ucb", "ape2", "exp3", "htinf", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf",
+    "robust_moss", "robust_ucb", "sao_ht", "thompson", "tsallis_inf",
 }  # fmt: skip
 policies = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in jb.POLICIES]

@@ -208,6 +208,7 @@ def test_quick_keeps_the_ends_of_a_sweep():
 # Figures.
 
 
+@pytest.mark.slow
 def test_every_figure_a_study_may_name_is_drawn(drawn, tmp_path):
     """From one dataset that has all they need."""
     policies = ["uniinf", "htinf[moment_bound_factor=0.1]", "htinf[moment_bound_factor=10]"]

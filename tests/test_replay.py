@@ -56,6 +56,7 @@ def test_stored_order_is_the_table_row_by_row(rewards, sign, x64):
     np.testing.assert_allclose(losses, sign * 0.3 * TABLE, rtol=1e-15)
 
 
+@pytest.mark.slow
 def test_regret_is_against_the_best_fixed_column_of_every_prefix():
     ds = run(jb.Replay(TABLE, scale=2.0), trace=8, dtype="float64")
     assert ds.sizes["traced_seed"] == 8
@@ -67,7 +68,7 @@ def test_regret_is_against_the_best_fixed_column_of_every_prefix():
         np.testing.assert_allclose(ds.loss[n], played[ds["round"].values - 1], atol=1e-10)
 
 
-@pytest.mark.parametrize("order", ["stored", "resampled"])
+@pytest.mark.parametrize("order", ["stored", pytest.param("resampled", marks=pytest.mark.slow)])
 def test_regret_of_the_best_arm_is_zero_and_of_the_worst_known(order):
     sums = TABLE.sum(axis=0)
     best, worst = int(sums.argmin()), int(sums.argmax())

@@ -190,6 +190,7 @@ def test_answers_stand_beside_the_games_of_the_same_directory(tmp_path):
     assert 'id="sensitivity-data"' not in written(study(), tmp_path)
 
 
+@pytest.mark.slow
 def test_failed_games_of_answers_are_warned_of(tmp_path):
     results = sensitivity_results()
     results["sobol"].failed[0, 1] = 3

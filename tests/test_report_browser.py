@@ -19,6 +19,7 @@ await settled();
 """
 
 
+@pytest.mark.slow
 def test_the_page_in_a_browser(tmp_path):
     """It renders, what is clicked changes what is drawn, the console is silent, and nothing is asked of the network."""
     figure = {"data": [{"type": "bar", "x": ["a"], "y": [1.5]}], "layout": {}}

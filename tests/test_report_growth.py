@@ -100,6 +100,7 @@ def test_bounds_are_orders_at_the_recorded_rounds():
     assert points.explorer(findings.find(ds))["bounds"] == [None] * 3
 
 
+@pytest.mark.slow
 def test_a_study_knows_its_worlds(tmp_path):
     played = jb.Study(
         horizon=64,

@@ -61,6 +61,7 @@ def test_same_field_on_both_sides_is_prefixed():
     assert ds.regret.dims == ("policy_scale", "environment_scale", "seed", "round")
 
 
+@pytest.mark.slow
 def test_several_classes_are_labelled(several):
     assert several.regret.dims == ("policy", "environment", "seed", "round")
     assert several.policy.values.tolist() == ["uniinf[initial_scale=1]", "uniinf[initial_scale=4]", "uniform"]
@@ -149,6 +150,7 @@ def test_vector_labels():
     assert vector_label(np.array([0.25, 0.5])) == "0.25,0.5"
 
 
+@pytest.mark.slow
 def test_measures_by_arm_of_worlds_with_fewer_arms_are_filled_with_zeros():
     worlds = [jb.Pareto(means=[0.5] + [1.0] * more, tail_index=1.6) for more in (1, 2)]
     ds = jb.simulate(jb.Uniform(), worlds, horizon=20, num_seeds=3, record=[20], trace=2)

@@ -172,6 +172,7 @@ def test_the_default_failure_probability_is_one_over_the_horizon():
         np.testing.assert_array_equal(*same)
 
 
+@pytest.mark.slow
 def test_the_papers_constants_play_uniformly_here():
     """As the documentation says; and no arm may leave before 6 W_t < t."""
     policy = jb.SAOHT(horizon=2_000.0, moment_order=2.0, moment_bound=1.0)

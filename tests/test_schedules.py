@@ -86,8 +86,18 @@ SCHEDULES = {
     "minimax_hard": [(jb.MinimaxHard(num_arms=3, moment_order=1.5), pair_means(0.5 * (3 / T) ** (1 / 3)))],
     "scheduled": [(jb.Scheduled(LAW, means=TABLE), TABLE)],
 }  # fmt: skip
+SLOW = {
+    "corrupted-0",
+    "drifting-0",
+    "minimax_hard-0",
+    "shifting-0",
+    "scheduled-0",
+    "swap-1",
+}  # the fast suite plays relatives
 ALL = [
-    pytest.param(world.at_horizon(T), means, id=f"{name}-{n}")
+    pytest.param(
+        world.at_horizon(T), means, id=f"{name}-{n}", marks=[pytest.mark.slow] if f"{name}-{n}" in SLOW else []
+    )
     for name in SCHEDULES
     for n, (world, means) in enumerate(SCHEDULES[name])
 ]

@@ -54,7 +54,9 @@ def test_a_shared_table_gives_the_numbers_of_one_copied_to_every_lane():
     np.testing.assert_array_equal(shared.pulls, copied.pulls)
 
 
-@pytest.mark.parametrize("make", [Table, lambda table: jb.Switching(Table(table), lengths=[100, 50])])
+@pytest.mark.parametrize(
+    "make", [Table, pytest.param(lambda table: jb.Switching(Table(table), lengths=[100, 50]), marks=pytest.mark.slow)]
+)
 def test_a_table_has_no_lane_axis_and_goes_to_the_devices_once(make, monkeypatch):
     world, seen, placed = make(TABLE), [], []
 

@@ -141,6 +141,7 @@ def test_an_infinite_entry_has_probability_zero(dtype, num_arms):
         assert np.all(x[row, ::2] > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "num_arms"), FEW_CASES)
 def test_iterates_stay_between_the_start_and_a_bounded_overshoot(dtype, num_arms):
     xs = iterates(dtype, num_arms)

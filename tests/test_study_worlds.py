@@ -98,6 +98,7 @@ def test_a_table_may_not_end_before_the_study():
     assert study(jb.Replay(losses=TABLE), horizon=80, record=4)
 
 
+@pytest.mark.slow
 def test_replays_of_a_file_and_of_an_array_are_the_same_cells(tmp_path):
     np.save(tmp_path / "measured.npy", TABLE)
     path = tmp_path / "study.toml"

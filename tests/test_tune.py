@@ -65,6 +65,7 @@ def expected_regret(rate, width=0.5, horizon=50):
     return horizon * 0.5 * min(0.1 + 0.2 * off, 0.9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gradient", ["spsa", pytest.param("differences", marks=pytest.mark.slow)])
 def test_finds_the_known_minimiser_in_one_compile(gradient):
     family = jb.Family(WORLD, {"gap": (0.4, 0.6)})
