@@ -50,12 +50,15 @@ def _sums(u: Array, y: Array) -> tuple[Array, Array, Array]:
 
 
 def _sums_of_pairs(u: Array, y: Array) -> tuple[Array, Array, Array]:
-    """``_sums`` in fewer operations: with d = a + y and e = b + y, de = y (y + a + b) + ab."""
+    """``_sums`` in fewer operations: with d = a + y and e = b + y, de = y (y + a + b) + ab; one division for four arms."""
     half = u.shape[1] // 2
     if half < 2:
         return _sums(u, y)  # on a table of one pair XLA (jaxlib 0.10.2) ends the process
+    # Beyond 1e9 (float32) the product of four overflows, and an arm is below the rounding of the sums.
+    far = float(jnp.finfo(u.dtype).max ** 0.24)
+    u = jnp.where(u < far, u, far)
     a, b, single = u[:, :half], u[:, half : 2 * half], u[:, 2 * half :]
-    inverse = 1 / (y * (y + (a + b)) + a * b)  # 1 / de
+    inverse = _reciprocals(y * (y + (a + b)) + a * b)  # 1 / de
     r = (y + (a + b) + y) * inverse  # 1/d + 1/e
     # (1/d + 1/e)^2 = 1/d^2 + 1/e^2 + 2/de, and its cube likewise
     squares, cubes = r * r - 2 * inverse, r * (r * r - 3 * inverse)
@@ -67,7 +70,7 @@ def _sums_of_pairs(u: Array, y: Array) -> tuple[Array, Array, Array]:
 
 
 def _reciprocals(d: Array) -> Array:
-    """1 / d of a table [groups, arms], arms in pairs: 1/a = b/(ab), for a CPU divides slowly."""
+    """1 / d of a table [groups, n], columns in pairs: 1/a = b/(ab), for a CPU divides slowly."""
     half = d.shape[1] // 2
     a, b = d[:, :half], d[:, half : 2 * half]
     inverse = 1 / (a * b)

@@ -25,11 +25,11 @@ OPTIONS = {
     "-unroll-full-max-count": "2",
     "-vectorize-memory-check-threshold": "30000",
 }
-# Two vectors at a time hide the latency of divisions and of sums over arms, if their instructions are taken from the
-# top down, as they become ready: from the bottom up, LLVM's choice, one vector's chain follows the other's.
+# Two vectors at a time hide the latency of divisions and of sums over arms, if their instructions are taken from both
+# ends of the round: from the bottom up, LLVM's choice, one vector's chain follows the other's.
 ORDER = {
     "-force-vector-interleave": "2",
-    "-misched-prera-direction": "topdown",
+    "-misched-prera-direction": "bidirectional",
 }
 _EXTRA = "--xla_backend_extra_options="
 _WIDTH = "--xla_cpu_prefer_vector_width"  # XLA takes 256 bits unless told otherwise

@@ -16,6 +16,7 @@ from jaxbandit import simplex
 
 CASES = [("float32", 2), ("float32", 10), pytest.param("float32", 1000, marks=pytest.mark.slow)]
 CASES += [("float64", num_arms) for num_arms in (1, 2, 100)]
+CASES += [pytest.param("float32", num_arms, marks=pytest.mark.slow) for num_arms in (4, 5, 6, 32)]
 CASES += [pytest.param("float64", num_arms, marks=pytest.mark.slow) for num_arms in (3, 10, 32, 1000)]
 FEW_CASES = [("float32", 10), ("float64", 2), ("float64", 100)]
 TRACED_ORDERS = (1.0, 1.5, 2.0, 3.0, 21.0)
@@ -40,6 +41,7 @@ def stress_inputs(dtype: str, num_arms: int) -> dict[str, np.ndarray]:
         "pairs of ties": 3.0 * (arm // 2),
         "steps of one": 1.0 * arm,
         "half the arms at 1e9": np.where(arm < (num_arms + 1) // 2, 0.0, 1e9),
+        "half the arms at 1e14": np.where(arm < (num_arms + 1) // 2, 0.0, 1e14),
         "gaps of 1e9": 1e9 * arm,
         "subnormal gaps": float(np.finfo(dtype).smallest_subnormal) * arm,
         "every other infinite": np.where(arm % 2 == 1, np.inf, 0.5 * arm),
