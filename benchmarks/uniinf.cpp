@@ -244,11 +244,11 @@ struct Player {
             pair_sum[p] = L[2 * p] + L[2 * p + 1];
             pair_product[p] = L[2 * p] * L[2 * p + 1];
         }
-        Y = S;
+        Y = HALLEY ? S * (T)std::pow((double)n, n <= 64 ? 0.5 : 0.4) : S;
     }
 
-    // Newton's step for 1/phi = 1, phi = sum_i S/(L_i + Y); with HALLEY corrected for curvature, as the package does:
-    // 1/a^3 + 1/b^3 = (1/a + 1/b) ((1/a + 1/b)^2 - 3/ab).
+    // Newton's step for 1/phi = 1, phi = sum_i S/(L_i + Y); with HALLEY the package's own solver, which starts in the
+    // middle and corrects for curvature: 1/a^3 + 1/b^3 = (1/a + 1/b) ((1/a + 1/b)^2 - 3/ab).
     INLINE void solver_step() {
         const int n = arms();
         Sum<F> inverses, squares, products, cubes;
@@ -272,7 +272,7 @@ struct Player {
         const F slope = squares.total() - (T)2 * products.total();
         if (HALLEY) {
             const F slope2 = slope * slope;
-            Y += excess * slope / max(S * sum * slope2 - excess * cubes.total(), (T)0.35 * slope2);
+            Y = max(Y + excess * slope / max(S * sum * slope2 - excess * cubes.total(), (T)0.35 * slope2), S);
         } else {
             Y += excess / slope;
         }
@@ -408,7 +408,9 @@ void play_block(const Game& game, int64_t first_seed) {
     using P = Player<T, K>;
     const int num_arms = K ? K : game.num_arms;
     const int decades = (int)std::ceil(std::log10(std::max(num_arms, 2) / 2.0) - 1e-9);
-    const int steps = (sizeof(T) == 8 ? 4 : 3) + (HALLEY ? (num_arms > 64) + (num_arms > 1000) : decades);
+    const bool wide = sizeof(T) == 8;
+    const int steps = HALLEY ? (wide ? 3 : 2) + (num_arms > (wide ? 16 : 10)) + (num_arms > 1000) + (num_arms > 100000)
+                             : (wide ? 4 : 3) + decades;
 
     std::vector<P> players;
     players.reserve(PLAYERS);

@@ -2,10 +2,12 @@ r"""FTRL on the simplex for the INF family: one equation, solved by a fixed numb
 
 With the Tsallis entropy of order :math:`1 - 1/q` (the log-barrier at its end :math:`q = 1`) the
 minimiser is :math:`x_i = (u_i + y)^{-q}` with the one :math:`y` that makes the :math:`x_i` sum to 1.
-A step is Newton's, corrected for curvature (Halley): it costs one more sum and takes fewer of them.
+A step is Newton's, corrected for curvature (Halley): it costs one more sum and takes fewer of them. The first is taken
+from the geometric middle of where the root may be.
 """
 
 import functools
+import math
 from collections.abc import Callable
 
 import jax
@@ -34,11 +36,11 @@ def log_barrier(L: Array, S: Array) -> Array:
     near = in_groups(jnp.where(u < far, u, far), far)
     # In groups what a step keeps for the next costs more than the operations it saves.
     sums = functools.partial(_sums_of_pairs if near.shape[0] == 1 else _sums, near)
-    y = jnp.ones((), u.dtype)
+    y = jnp.full((), _start(u.shape[0], 1), u.dtype)
     for _ in range(num_steps(u.shape[0], u.dtype)):
         phi, squares, cubes = sums(y)
         bend, least = phi * (squares * squares - (phi - 1) * cubes), LEAST * squares * squares
-        y = y + phi * (phi - 1) * squares / jnp.where(bend > least, bend, least)
+        y = _at_least_one(y + phi * (phi - 1) * squares / jnp.where(bend > least, bend, least))
     x = _reciprocals(near + y).reshape(-1)[: u.shape[0]]
     return jnp.where(u < far, x, 0)
 
@@ -50,7 +52,7 @@ def _sums(u: Array, y: Array) -> tuple[Array, Array, Array]:
 
 
 def _sums_of_pairs(u: Array, y: Array) -> tuple[Array, Array, Array]:
-    """``_sums`` in fewer operations: with d = a + y and e = b + y, de = y (y + a + b) + ab; one division for four arms."""
+    """``_sums`` with one division for four arms: with d = a + y and e = b + y, de = y (y + a + b) + ab."""
     half = u.shape[1] // 2
     if half < 2:
         return _sums(u, y)  # on a table of one pair XLA (jaxlib 0.10.2) ends the process
@@ -90,9 +92,10 @@ def inf(u: Array, q: Array | float) -> Array:
     r"""The x with :math:`x_i = (u_i + y)^{-q}`, :math:`\sum_i x_i = 1`; needs min(u) = 0, q >= 1.
 
     With :math:`\varphi(y) = \sum_i (u_i + y)^{-q}`, the root of :math:`\varphi^{-1/q} = 1` is sought: a power
-    mean of the affine :math:`u_i + y`, so increasing and concave. Halley's method from :math:`y = 1` has the
-    root in :math:`[1, K^{1/q}]` after few steps; when all :math:`u_i` are equal one step is exact. The number
-    of steps is a static function of K and dtype. Differentiable in ``u`` and ``q`` by the implicit function theorem.
+    mean of the affine :math:`u_i + y`, so increasing and concave. It lies in :math:`[1, K^{1/q}]`, and Halley's method
+    from the geometric middle of that has it after few steps; when all :math:`u_i` are equal one step is exact. The
+    number of steps is a static function of K and dtype. Differentiable in ``u`` and ``q`` by the implicit function
+    theorem.
 
     Args:
       u: Scaled cumulative losses [K], smallest entry 0; ``inf`` gives probability 0.
@@ -110,22 +113,32 @@ def inf(u: Array, q: Array | float) -> Array:
 def num_steps(num_arms: int, dtype) -> int:
     """Steps after which the residual is at rounding level, for any u and q >= 1.
 
-    Measured: the slowest u has a few arms at 0 and the others at about K, and q = 1.
+    Measured: the slowest u has its arms at two or three levels, and q = 1.
     """
-    first, enough_for = (2, (3, 64, 1_000, 100_000)) if jnp.finfo(dtype).bits == 32 else (3, (4, 64, 1_000, 10_000))
-    return first + sum(num_arms > most for most in enough_for)
+    fewest, enough_for = (2, (10, 1_000, 100_000)) if jnp.finfo(dtype).bits == 32 else (3, (16, 1_000, 100_000))
+    return fewest + sum(num_arms > most for most in enough_for)
+
+
+def _start(num_arms: int, q: Array | float) -> Array | float:
+    """The first y: the middle of [1, K^(1/q)] in logarithms; lower for many arms, where a step down may go too far."""
+    exponent = math.log(num_arms) * (0.5 if num_arms <= 64 else 0.4)
+    return jnp.exp(exponent / q) if isinstance(q, jax.Array) else math.exp(exponent / q)
+
+
+def _at_least_one(y: Array) -> Array:
+    return jnp.where(y < 1, 1, y)  # a NaN stays one
 
 
 def _root(u: Array, q: Array | float, power: Callable[[Array], Array], qth_root: Callable[[Array], Array]) -> Array:
     """The y with sum(x) = 1, for ``power(d)`` = d^-q and ``qth_root(phi)`` = phi^(1/q)."""
-    y = jnp.ones((), u.dtype)
+    y = jnp.full((), _start(u.shape[0], q), u.dtype)
     for _ in range(num_steps(u.shape[0], u.dtype)):
         r = 1 / (u + y)
         x = power(u + y)
         phi, first, second = jnp.sum(x), jnp.sum(x * r), jnp.sum(x * r * r)
         excess = qth_root(phi) - 1
         bend = first * first - (q + 1) / 2 * excess * (phi * second - first * first)
-        y = y + phi * excess * first / jnp.maximum(bend, LEAST * first * first)
+        y = _at_least_one(y + phi * excess * first / jnp.maximum(bend, LEAST * first * first))
     return y
 
 

@@ -151,13 +151,15 @@ def test_iterates_stay_between_the_start_and_a_bounded_overshoot(dtype, num_arms
     slack = allowed_residual(dtype, num_arms, orders)
     table = np.stack(list(stress_inputs(dtype, num_arms).values())).astype(np.float64)
     limits = np.finfo(dtype)
-    np.testing.assert_allclose(xs[0], (table + 1) ** -orders, rtol=1e3 * limits.eps, atol=limits.tiny)
-    # The arm at 0 has x = y^-q. Newton's step never passes the root, which is at most K^(1/q).
+    start = num_arms ** ((0.5 if num_arms <= 64 else 0.4) / orders)
+    np.testing.assert_allclose(xs[0], (table + start) ** -orders, rtol=1e3 * limits.eps, atol=limits.tiny)
+    # The arm at 0 has x = y^-q. Newton's step never passes the root from below, which is at most K^(1/q).
     leader = xs.max(axis=-1)
     farthest = 1 + (num_arms ** (1 / orders) - 1) / simplex.LEAST
     assert np.all(leader <= 1 + slack[..., 0])
     assert np.all(leader >= (farthest**-orders * (1 - slack))[..., 0])
-    assert np.max(np.abs(xs[1].sum(axis=-1) - 1)) > 1e-3  # one step is not enough, so different iterates are compared
+    # One step is not enough, so different iterates are compared.
+    assert np.max(np.abs(xs[1].sum(axis=-1) - 1)) > 10 * np.max(slack)
 
 
 @pytest.mark.parametrize(("dtype", "num_arms"), FEW_CASES)
@@ -187,7 +189,7 @@ def levels_of_arms(num_arms: int) -> tuple[np.ndarray, np.ndarray]:
 def needed_steps(dtype: str, num_arms: int) -> int:
     """Steps at q = 1 to the promised residual where arms stand at up to three levels."""
     u, weight = levels_of_arms(num_arms)
-    y, steps = np.ones(u.shape[1]), 0
+    y, steps = np.full(u.shape[1], num_arms ** (0.5 if num_arms <= 64 else 0.4)), 0
     while True:
         phi, squares, cubes = (np.sum(weight * (u + y) ** -power, axis=0) for power in (1.0, 2.0, 3.0))
         if np.all(np.abs(phi - 1) <= allowed_residual(dtype, num_arms, 1.0)):
@@ -195,17 +197,19 @@ def needed_steps(dtype: str, num_arms: int) -> int:
         newton = phi * (phi - 1) / squares
         # Halley: f / f' over 1 - f f'' / 2 f'^2 with f = 1 / phi - 1.
         curvature = (phi - 1) * (phi * cubes - squares**2) / squares**2
-        y, steps = y + newton / np.maximum(1 - curvature, simplex.LEAST), steps + 1
+        y, steps = np.maximum(y + newton / np.maximum(1 - curvature, simplex.LEAST), 1.0), steps + 1
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("num_arms", [1, 2, 3, 4, 5, 10, 16, 20, 32, 64, 65, 100, 300, 500, 1000, 2000, 10_000])
+@pytest.mark.parametrize(
+    "num_arms", [1, 2, 3, 4, 5, 10, 16, 20, 32, 64, 65, 100, 300, 500, 1000, 2000, 10_000, 100_000]
+)
 def test_the_number_of_steps_is_enough(dtype, num_arms):
     assert simplex.num_steps(num_arms, np.dtype(dtype)) >= needed_steps(dtype, num_arms)
 
 
-@pytest.mark.parametrize(("num_arms", "steps"), [(2, 3), (10, 4), (32, 4)])
-def test_no_step_is_wasted_on_few_arms(num_arms, steps):
+@pytest.mark.parametrize(("num_arms", "steps"), [(2, 3), (10, 3), (32, 4), (100, 4)])
+def test_no_step_is_wasted(num_arms, steps):
     assert simplex.num_steps(num_arms, np.float64) == steps == needed_steps("float64", num_arms)
     assert simplex.num_steps(num_arms, np.float32) == steps - 1 == needed_steps("float32", num_arms)
 
