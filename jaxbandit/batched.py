@@ -223,7 +223,7 @@ def _bind(eqn, *arrays):
 
 def _empty(var) -> Shared | None:
     """A value without entries: it is the same in every lane. None for all others."""
-    return Shared(jnp.zeros(var.aval.shape, var.aval.dtype)) if 0 in var.aval.shape else None
+    return Shared(np.zeros(var.aval.shape, var.aval.dtype)) if 0 in var.aval.shape else None
 
 
 def _keeps_shape(eqn) -> bool:

@@ -20,7 +20,7 @@ from jax.extend import core
 from jax.sharding import Mesh
 
 from jaxbandit import lanes, random
-from jaxbandit.batched import NotUnrolledError, Unrolled, apply
+from jaxbandit.batched import NotUnrolledError, Shared, Unrolled, apply
 from jaxbandit.programs import Program, inlined
 from jaxbandit.types import Array
 from jaxbandit.unrolled import object_array
@@ -226,7 +226,8 @@ def _evaluate(program: Program, values: Sequence[np.ndarray], vector: tuple) -> 
     for equation in program.eqns:
         operands = [read(atom) for atom in equation.operands]
         if any(isinstance(operand, Unrolled) for operand in operands):
-            out: Sequence = apply(equation.eqn, [unrolled(operand) for operand in operands], vector)
+            applied = apply(equation.eqn, [unrolled(operand) for operand in operands], vector)
+            out: Sequence = [_known(value.array) if isinstance(value, Shared) else value for value in applied]
         else:
             primitive = equation.eqn.primitive
             with jax.ensure_compile_time_eval():
