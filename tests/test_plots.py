@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import jaxbandit as jb
 from jaxbandit import cli, plots, style
+from jaxbandit.plots.common import scale_regret
 
 ROUNDS = np.unique(np.rint(np.geomspace(1, 4096, 24)).astype(int))
 STUDY = """
@@ -175,6 +177,16 @@ def test_sweeps_of_a_labelled_dataset_have_heat_maps(tmp_path):
     coords = {"initial_scale": ("policy", [1.0, 4.0]), "tail_index": ("environment", [1.2, 1.6, np.nan])}
     made = plots.draw(ds.assign_coords(coords), tmp_path, formats=["png"])
     assert {path.name for path in made} == {"regret.png", "growth.png", "heat-uniinf-pareto.png"}
+
+
+@pytest.mark.parametrize("highest", [3e4, -5.0])
+def test_regrets_below_zero_stand_clear_of_the_frame(highest):
+    panel = Figure().add_subplot()
+    regret = np.array([highest, -2e4])
+    panel.plot([1, 2], regret)
+    scale_regret(panel, regret)
+    bottom, top = panel.get_ylim()
+    assert bottom <= 1.5 * regret.min() and top >= max(1.5 * regret.max(), 10)
 
 
 def test_curves_are_told_apart():

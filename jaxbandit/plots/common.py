@@ -163,7 +163,7 @@ def scale_regret(panel: Any, low: np.ndarray) -> None:
         return
     panel.set_yscale("symlog", linthresh=10, linscale=0.5)
     panel.axhline(0, color="black", linewidth=0.6)
-    panel.set_ylim(bottom=min(1.6 * np.nanmin(low), -20))
+    panel.set_ylim(min(1.6 * np.nanmin(low), -20), max(1.6 * panel.get_ylim()[1], 20))
     place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
     panel.annotate("below 0: better than every fixed arm", (0.02, 0), (0, -3), fontsize=7, va="top", **place)
 
