@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxbandit import blocks, engine, kernels, lanes, random, totals, workers
+from jaxbandit import blocks, engine, kernels, lanes, random, totals, workers, xla
 from jaxbandit.checkpoint import Keeper
 from jaxbandit.game import Environment, Policy, is_stationary
 from jaxbandit.types import fingerprint, shared_leaves
@@ -72,8 +72,10 @@ class Engine:
     def width(self, num_arms: int, state_size: int, num_lanes: int = 1 << 30) -> int:
         """Lanes per device: enough to pay for the dispatch of kernels, few enough for the cache, no more than play."""
         mesh = self.mesh()
-        # Measured with uniINF: 1024 up to 5 arms, 512 for 10, 320 for 32, about 100 for 100.
-        by_arms = min(1024, max(5_120 // num_arms, min(320, 10_240 // num_arms)))
+        # Measured with uniINF and a second cache of 512 KiB: 1024 up to 5 arms, 512 for 10, 320 for 32, about 100 for
+        # 100; with 2 MiB 1024 for 10 arms, and little difference for more.
+        fitting = 10 * (xla.second_cache() >> 10) // num_arms
+        by_arms = min(1024, max(fitting, min(320, 10_240 // num_arms)))
         usual = kernels.width(mesh, state_size) or min(by_arms, 200_000 // max(state_size, 1))
         each = -(-num_lanes // mesh.size)
         even = self.block or -(-each // -(-each // max(usual, LANE_MULTIPLE)))

@@ -4,6 +4,7 @@ Everything the user set is kept. ``JAXBANDIT_XLA=off`` leaves XLA alone, ``JAXBA
 compile cache; ``JAXBANDIT_CACHE=DIR`` moves it. ``jaxbandit doctor`` shows what is in force.
 """
 
+import functools
 import hashlib
 import os
 import pathlib
@@ -99,6 +100,16 @@ def with_options(flags: str, wide: bool) -> str:
 def usable_cores() -> int:
     """Cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@functools.cache
+def second_cache() -> int:
+    """Bytes of a core's second cache; 512 KiB where the system does not say."""
+    try:
+        size = pathlib.Path("/sys/devices/system/cpu/cpu0/cache/index2/size").read_text().strip()
+        return int(size.removesuffix("K")) << 10
+    except (OSError, ValueError):
+        return 512 << 10
 
 
 def cache_directory(setting: str = "on") -> pathlib.Path:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import blocks, engine, fusion, runner
+from jaxbandit import blocks, engine, fusion, runner, xla
 from jaxbandit.game import as_arrays, is_stationary
 from jaxbandit.types import pytree
 from tests.helpers import PEAK, assert_mean, filled, knows_peak
@@ -129,8 +129,12 @@ def test_bits_do_not_depend_on_what_is_watched():
     assert_same_bits(plain, run(measures=MEASURES))
 
 
-def test_a_block_is_no_wider_than_what_plays():
+def test_a_block_is_no_wider_than_what_plays_and_fits_the_cache(monkeypatch):
     one, all_devices = jb.Engine(devices=1), jb.Engine()
+    monkeypatch.setattr(xla, "second_cache", lambda: 2 << 20)
+    assert [one.width(arms, 2 * arms + 2) for arms in (2, 10, 32, 100, 1000)] == [1024, 1024, 640, 256, 64]
+    monkeypatch.setattr(xla, "second_cache", lambda: 512 << 10)
+    assert [one.width(arms, 2 * arms + 2) for arms in (2, 10, 32, 100, 1000)] == [1024, 512, 320, 128, 64]
     assert [one.width(10, 22, num_lanes=n) for n in (1, 64, 65, 500, 10**6)] == [64, 64, 128, 512, 512]
     assert all_devices.width(10, 22, num_lanes=256 * jax.local_device_count()) == 256
     assert one.width(100, 202, num_lanes=10**6) == 128  # a wider one would leave the cache
@@ -395,8 +399,6 @@ def test_late_import_still_right(tmp_path):
 
 
 def test_xla_settings_keep_what_the_user_set():
-    from jaxbandit import xla
-
     options = xla.OPTIONS | xla.ORDER
     ours = ",".join(f"{name}={value}" for name, value in options.items())
     assert xla.with_options("", wide=False) == f"--xla_backend_extra_options={ours}"

@@ -12,7 +12,7 @@ import pytest
 import jaxbandit as jb
 from benchmarks.policies import examples as policies
 from benchmarks.worlds import examples as worlds
-from jaxbandit import draws, engine, kernels, lanes
+from jaxbandit import draws, engine, kernels, lanes, xla
 from jaxbandit.game import as_arrays, is_stationary
 
 PARETO = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
@@ -184,6 +184,7 @@ def test_a_study_by_way_of_the_kernel(monkeypatch):
 
 def test_widths(monkeypatch):
     one = jb.Engine(devices=1)
+    monkeypatch.setattr(xla, "second_cache", lambda: 512 << 10)
     assert one.width(10, 22) == 512
     assert one.width(10, 22, num_lanes=320) == 320
     assert one.width(10, 22, num_lanes=650) == 384  # twice, and not 512 twice
