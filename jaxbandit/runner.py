@@ -24,6 +24,7 @@ from jaxbandit.types import fingerprint, shared_leaves
 
 # Narrower blocks compile to other code for small reductions, with other rounding.
 LANE_MULTIPLE = 64
+MANY_ARMS, FEW_LANES = 512, 32  # with more arms even 64 games leave the second cache
 
 Progress = Callable[[int, int], None]  # (seed-rounds done, seed-rounds in all)
 
@@ -33,7 +34,8 @@ class Engine:
     """How to run; never what comes out.
 
     Attributes:
-      block: Games that a device plays at a time, rounded up to a multiple of 64; default by arms and size of the state.
+      block: Games that a device plays at a time, rounded up to a multiple of 64 (32 beyond 512 arms); default by arms,
+        size of the state and cache.
       chunk: Rounds whose random bits are drawn at once.
       devices: Number of devices, or the devices; default all of them.
       progress: True for a progress bar, or a function of (seed-rounds done, in all), called by one thread at a time.
@@ -78,9 +80,10 @@ class Engine:
         by_arms = min(1024, max(fitting, min(320, 10_240 // num_arms)))
         usual = kernels.width(mesh, state_size) or min(by_arms, 200_000 // max(state_size, 1))
         each = -(-num_lanes // mesh.size)
-        even = self.block or -(-each // -(-each // max(usual, LANE_MULTIPLE)))
+        fewest = FEW_LANES if num_arms > MANY_ARMS else LANE_MULTIPLE
+        even = self.block or -(-each // -(-each // max(usual, fewest)))
         # In steps of up to a quarter, unless it was asked for: few widths are ever compiled.
-        step = LANE_MULTIPLE if self.block else max(LANE_MULTIPLE, 1 << even.bit_length() >> 3)
+        step = fewest if self.block else max(fewest, 1 << even.bit_length() >> 3)
         return -(-even // step) * step
 
 

@@ -91,6 +91,13 @@ def test_a_block_stops_when_another_is_broken_off(monkeypatch):
     assert len(calls) < 20
 
 
+@pytest.mark.slow
+def test_bits_of_many_arms_do_not_depend_on_the_block():
+    """By default 32 games; no other number of arms has so narrow a block."""
+    assert jb.Engine(devices=1).width(600, 1202, num_lanes=40) == 32
+    assert_same_bits(run(600, engine=jb.Engine(devices=1)), run(600, engine=jb.Engine(block=128)))
+
+
 TOLD = {"moment_order": 2.0, "moment_bound": 1.0}
 
 
@@ -132,9 +139,9 @@ def test_bits_do_not_depend_on_what_is_watched():
 def test_a_block_is_no_wider_than_what_plays_and_fits_the_cache(monkeypatch):
     one, all_devices = jb.Engine(devices=1), jb.Engine()
     monkeypatch.setattr(xla, "second_cache", lambda: 2 << 20)
-    assert [one.width(arms, 2 * arms + 2) for arms in (2, 10, 32, 100, 1000)] == [1024, 1024, 640, 256, 64]
+    assert [one.width(arms, 2 * arms + 2) for arms in (2, 10, 32, 100, 1000)] == [1024, 1024, 640, 256, 32]
     monkeypatch.setattr(xla, "second_cache", lambda: 512 << 10)
-    assert [one.width(arms, 2 * arms + 2) for arms in (2, 10, 32, 100, 1000)] == [1024, 512, 320, 128, 64]
+    assert [one.width(arms, 2 * arms + 2) for arms in (2, 10, 32, 100, 1000)] == [1024, 512, 320, 128, 32]
     assert [one.width(10, 22, num_lanes=n) for n in (1, 64, 65, 500, 10**6)] == [64, 64, 128, 512, 512]
     assert all_devices.width(10, 22, num_lanes=256 * jax.local_device_count()) == 256
     assert one.width(100, 202, num_lanes=10**6) == 128  # a wider one would leave the cache
