@@ -159,7 +159,8 @@ def scale_regret(panel: Any, low: np.ndarray) -> None:
     """Logarithmic, or linear around 0 where a policy beats every fixed arm."""
     if np.nanmin(low) > -1:
         panel.set_yscale("log")
-        panel.set_ylim(bottom=max(np.nanmin(low[low > 0], initial=1.0) / 2, 1e-2))
+        positive = low[low > 0]
+        panel.set_ylim(bottom=max(np.min(positive) / 2, 1e-2) if positive.size else 0.5)
         return
     panel.set_yscale("symlog", linthresh=10, linscale=0.5)
     panel.axhline(0, color="black", linewidth=0.6)
