@@ -111,7 +111,7 @@ def inf(u: Array, q: Array | float) -> Array:
 
 
 def num_steps(num_arms: int, dtype) -> int:
-    """Steps after which the residual is at rounding level, for any u and q >= 1.
+    """Steps after which the residual is what ``inf`` promises, for any u and q >= 1.
 
     Measured: the slowest u has its arms at two or three levels, and q = 1.
     """

@@ -35,6 +35,8 @@ ORDER = {
 _EXTRA = "--xla_backend_extra_options="
 _WIDTH = "--xla_cpu_prefer_vector_width"  # XLA takes 256 bits unless told otherwise
 
+SECOND_CACHE = pathlib.Path("/sys/devices/system/cpu/cpu0/cache/index2/size")
+
 _late = False
 _warned = False
 
@@ -106,7 +108,7 @@ def usable_cores() -> int:
 def second_cache() -> int:
     """Bytes of a core's second cache; 512 KiB where the system does not say."""
     try:
-        size = pathlib.Path("/sys/devices/system/cpu/cpu0/cache/index2/size").read_text().strip()
+        size = SECOND_CACHE.read_text().strip()
         return int(size.removesuffix("K")) << 10
     except (OSError, ValueError):
         return 512 << 10

@@ -148,6 +148,14 @@ def test_a_block_is_no_wider_than_what_plays_and_fits_the_cache(monkeypatch):
     assert jb.Engine(devices=1, block=256).width(10, 22, num_lanes=1) == 256
 
 
+def test_the_second_cache_is_as_the_system_says(tmp_path, monkeypatch):
+    for text, size in {"2048K\n": 2 << 20, "1280K\n": 1280 << 10, "unknown": 512 << 10, None: 512 << 10}.items():
+        monkeypatch.setattr(xla, "SECOND_CACHE", tmp_path / f"{text and text.strip()}")
+        if text:
+            xla.SECOND_CACHE.write_text(text)
+        assert xla.second_cache.__wrapped__() == size
+
+
 @pytest.mark.parametrize("seed", [0, 7, 2**31 - 1])
 def test_lanes_have_the_keys_of_their_games(seed):
     numbers = np.array([0, 1, 63, 10**6, 2**32 - 1], np.uint32)
