@@ -246,7 +246,7 @@ def test_both_worlds_stand_side_by_side(drawn, tmp_path):
     left, right = drawn[0].axes
     assert left.get_title() == "stochastic: pareto, K = 2, α = 1.5"
     assert right.get_title() == "adversarial: switching of Pareto, K = 2, α = 1.5"
-    assert [text.get_text() for text in left.texts] == ["uniINF", "HTINF (to 10^2)"]
+    assert [text.get_text() for text in left.texts] == ["uniINF", "HTINF (to $10^{2}$)"]
     with pytest.raises(ValueError, match="no world is given for 'switching'"):
         plots.both_worlds(ds, tmp_path / "x.png", worlds={})
 

@@ -85,6 +85,6 @@ def _ends(stats: xr.Dataset) -> list[tuple[float, float, str, str]]:
         mean = stats.regret_mean.sel(policy=policy).dropna("round")
         if mean.size:
             stop = int(mean["round"][-1])
-            text = pretty(policy) + ("" if stop == last else f" (to 10^{math.log10(stop):.2g})")
+            text = pretty(policy) + ("" if stop == last else f" (to $10^{{{math.log10(stop):.2g}}}$)")
             ends.append((float(stop), float(mean[-1]), text, look["color"]))
     return ends if ends else [(float(last), np.nan, "", "black")]

@@ -166,7 +166,7 @@ def scale_regret(panel: Any, low: np.ndarray) -> None:
     panel.axhline(0, color="black", linewidth=0.6)
     panel.set_ylim(min(1.6 * np.nanmin(low), -20), max(1.6 * panel.get_ylim()[1], 20))
     place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-    panel.annotate("below 0: better than every fixed arm", (0.02, 0), (0, -3), fontsize=7, va="top", **place)
+    panel.annotate("below 0: better\nthan every fixed arm", (0.02, 0), (0, -3), fontsize=7, va="top", **place)
 
 
 def seeds_note(ds: xr.Dataset) -> str:
