@@ -24,7 +24,11 @@ def as_table(obj: Any, section: str) -> Values:
         known = REGISTRIES[section].get(obj.get("name", ""))
         specs = public_fields(known) if known else {}
         return {str(key): _field_value(value, specs.get(key), section) for key, value in obj.items()}
+    if isinstance(obj, str):
+        raise ValueError(f'{obj!r} in {section} must be a table with a name: [[{section}]] and below it name = "{obj}"')
     cls = obj.cls if isinstance(obj, Grid) else type(obj)
+    if not dataclasses.is_dataclass(cls):
+        raise ValueError(f"an entry of {section} must be a table, an object or a grid, got {obj!r}")
     if "<locals>" in cls.__qualname__ or cls.__module__ == "__main__":
         raise ValueError(f"{cls.__qualname__} cannot be named in a study; put it in a module that can be imported")
     name = next((key for key, known in REGISTRIES[section].items() if known is cls), None)

@@ -46,8 +46,13 @@ def opened(source: pathlib.Path) -> xr.Dataset:
     path = source / "dataset.nc" if source.is_dir() else source
     if not path.is_file():
         raise ValueError(f"{path} does not exist; give the directory that `jaxbandit run` wrote, or a dataset (.nc)")
-    with xr.open_dataset(path, engine="h5netcdf") as ds:
-        return ds.load()
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as ds:
+            return ds.load()
+    except OSError as error:
+        raise ValueError(
+            f"{path} is no dataset ({error}); give the directory that `jaxbandit run` wrote, or the dataset.nc in it"
+        ) from None
 
 
 def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header]) -> xr.Dataset:

@@ -32,12 +32,14 @@ class Report:
       played: Cells that were played.
       found: Cells that were there already.
       aside: Cells of the same games from another platform or version, left where they are.
+      others: Cells of games that this study does not have, left where they are.
       timing: Where the time went.
     """
 
     played: int = 0
     found: int = 0
     aside: int = 0
+    others: int = 0
     timing: Timing = dataclasses.field(default_factory=Timing)
 
 
@@ -58,6 +60,8 @@ class Campaign:
                 self.headers[header.game].append(header)
             elif header.game in self.headers or not _same_version(header):
                 report.aside += 1
+            else:
+                report.others += 1
         self._look_at_precision()
         report.found = sum(len(self._pieces(game)) for game in self.games)
         self.warnings = list(

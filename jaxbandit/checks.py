@@ -1,9 +1,18 @@
 """Checks of what a caller asks for: whole numbers, choices, the rounds to record at."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+# What newcomers call keys of a study file, and what to write where one is missing.
+SYNONYMS = dict.fromkeys(("world", "worlds", "env", "envs", "environment"), "environments") | {"policy": "policies"}
+EXAMPLES = {
+    "horizon": "e.g. horizon = 10_000",
+    "num_seeds": "e.g. num_seeds = 256",
+    "policies": 'at least one: [[policies]] and below it name = "uniinf"',
+    "environments": 'at least one: [[environments]] and below it name = "pareto", means = [0.5, 1.0], tail_index = 1.6',
+}
 
 
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
@@ -28,8 +37,60 @@ def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
 
 def check_whole(name: str, value: Any, least: int, why: str = "") -> None:
     """Raises unless ``value`` is a whole number of at least ``least``."""
+    if isinstance(value, float) and value.is_integer() and value >= least:
+        raise ValueError(f"{name} must be a whole number, got {value!r}; write {int(value)}")
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}" + (f"; {why}" if why else ""))
+
+
+def check_history(policies: Sequence[Any], rounds: int) -> None:
+    """Raises if a policy that keeps every reward has room for fewer than ``rounds``: it would forget the rest."""
+    for policy in policies:
+        room = getattr(policy, "max_rounds", rounds)
+        if getattr(policy, "form", "") == "exact" and room < rounds:
+            raise ValueError(
+                f"{type(policy).__name__} in its exact form keeps max_rounds = {room} rewards, but {rounds} rounds are "
+                f"played; pass max_rounds = {rounds}"
+            )
+
+
+def problems(errors: Sequence[Mapping[str, Any]], examples: Mapping[str, str] | None = None) -> str:
+    """What pydantic found, in the words of this package: the field, what it must be, what it is.
+
+    Args:
+      errors: ``ValidationError.errors()``.
+      examples: By field, what to write where it is missing.
+    """
+    return "; ".join(_problem(error, examples or {}) for error in errors)
+
+
+def _problem(error: Mapping[str, Any], examples: Mapping[str, str]) -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    # Of a field that takes one type or another, pydantic names the type too.
+    where = ".".join(str(part) for part in error["loc"] if part not in ("int", "float", "str", "list[int]"))
+    limits = {
+        "greater_than": "> {gt:g}",
+        "greater_than_equal": ">= {ge:g}",
+        "less_than": "< {lt:g}",
+        "less_than_equal": "<= {le:g}",
+    }
+    if kind == "missing":
+        return f"{where} is missing" + (f"; add {examples[where]}" if where in examples else "")
+    if kind == "value_error":
+        return ": ".join(filter(None, (where, error["msg"].removeprefix("Value error, "))))
+    if kind in limits:
+        wanted = limits[kind].format(**context)
+    elif kind.startswith("int_"):
+        wanted = "a whole number"
+    elif kind.startswith("float_"):
+        wanted = "a number"
+    elif kind == "list_type":
+        wanted = "a list"
+    elif kind == "literal_error":
+        wanted = context["expected"]
+    else:
+        return f"{where}: {error['msg']}, got {error['input']!r}"
+    return f"{where} must be {wanted}, got {error['input']!r}"
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

@@ -32,7 +32,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Simulates heavy-tailed bandits: whole studies as one compiled call.",
 )
-searches.register(app)
 DATA_HELP = "Directory in which a study's tables are looked for; default beside the study file."
 # Wide enough for a table when the output is piped, where rich would assume 80 columns.
 console = Console(width=None if sys.stdout.isatty() else 160)
@@ -124,8 +123,10 @@ def run(
         console.print(tables.regret_table(stats))
         for sentence in tables.failures(stats):
             console.print(sentence, style="red", markup=False)
-        aside = f"; {report.aside} cells of another platform or version left aside" if report.aside else ""
-        console.print(f"{report.played} cells played, {report.found} found{aside}")
+        aside = f"; {_cells(report.aside)} of another platform or version left aside" if report.aside else ""
+        console.print(f"{_cells(report.played)} played, {report.found} found{aside}")
+        if report.others:
+            console.print(f"{_cells(report.others)} of another study stay beside them; what is shown is this one's")
         console.print(
             f"compiled {timing.compile_seconds:.1f} s, played {timing.run_seconds:.1f} s, {seconds:.1f} s in all"
         )
@@ -200,6 +201,7 @@ def report_(
 
 app.command("certify")(commands.certify)
 app.command("sensitivity")(commands.sensitivity)
+searches.register(app)
 
 
 @app.command("list")
@@ -245,6 +247,10 @@ def _read(path: pathlib.Path, quick: bool, precision: float | None, data: pathli
     study = Study.load(path, data)
     study = study.quick() if quick else study
     return study if precision is None else study.changed(precision=precision)
+
+
+def _cells(number: int) -> str:
+    return f"{number} cell{'s' * (number != 1)}"
 
 
 def _team(

@@ -14,7 +14,7 @@ from jaxbandit.study import Study
 
 
 def sensitivity(
-    study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML) with a section [sensitivity].")],
+    study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML) with a section `sensitivity`.")],
     out: Annotated[pathlib.Path | None, typer.Option(help="Directory for results; default as for `run`.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in seconds.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")] = False,
@@ -72,8 +72,8 @@ def certify(
     worlds = {label: w for part in named for label, w in part.items()} or certificates.default_worlds(
         (2,) if quick else (2, 10)
     )
-    horizon = horizon or (certificates.QUICK_HORIZON if quick else certificates.HORIZON)
-    num_seeds = num_seeds or (certificates.QUICK_SEEDS if quick else certificates.NUM_SEEDS)
+    horizon = (certificates.QUICK_HORIZON if quick else certificates.HORIZON) if horizon is None else horizon
+    num_seeds = (certificates.QUICK_SEEDS if quick else certificates.NUM_SEEDS) if num_seeds is None else num_seeds
     engine = Engine(progress=True)
     ds = certificates.certify(worlds, horizon=horizon, num_seeds=num_seeds, seed=seed, engine=engine)
     for table in certificates.tables(ds):

@@ -17,7 +17,7 @@ from jaxbandit.as_entry import held_tables as held_tables
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, combinations, registry_name, split, suggest
 from jaxbandit.policies import POLICIES
-from jaxbandit.types import public_fields
+from jaxbandit.types import check_single, public_fields
 
 WORLD = "world"  # the value that stands for what the world declares
 BY_REFERENCE = ("horizon", "moment_order", "moment_bound")
@@ -80,6 +80,8 @@ class Entry:
         """Its points; references are looked up in ``world``."""
         rows = combinations(self.axes, self.zipped)
         points = [self.cls(**self._resolved(self.fixed | row, world)) for row in rows]
+        for point in points:
+            check_single(point)
         shown = {name: WORLD for name in BY_REFERENCE if isinstance(self.fixed.get(name), str)}
         shown |= {name: self.fixed[name] for name in FACTORS if name in self.fixed}
         return Grid(cls=self.cls, axes=self.axes, points=points, zipped=self.zipped, shown=shown)
@@ -141,6 +143,10 @@ def read_entry(
     factors = [key for key, name in FACTORS.items() if section == "policies" and name in fields and key not in fields]
     wrong = {key: values[key] for key in factors if key in values}
     values = {key: value for key, value in values.items() if key not in wrong}
+    for key, spec in fields.items():
+        if spec.metadata.get("nested") and (values.get(key) is None or isinstance(values[key], str | int | float)):
+            example = '{name = "pareto", means = [0.5, 1.0], tail_index = 1.6}'
+            raise ValueError(f"{name}.{key} must be a world itself, got {values.get(key)!r}; write {key} = {example}")
     for key in values:
         if key not in fields:
             known = [*fields, "zip", *allowed, *factors]

@@ -53,6 +53,8 @@ def grid(cls: type, **values: Any) -> Grid:
       >>> [policy.initial_scale for policy in sweep.points]
       [1.0, 4.0]
     """
+    if not isinstance(cls, type):
+        raise ValueError(f"grid takes a class such as jb.UniINF, got {cls!r}")
     specs = public_fields(cls)
     for name in values:
         if name not in specs:
@@ -127,9 +129,10 @@ def vector_label(values: np.ndarray) -> str:
 def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
     """What to write instead of an unknown name."""
     known = list(known)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    lower = {entry.lower(): entry for entry in reversed(known)}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
     listing = ", ".join(known) if known else "none"
-    return f"did you mean {near[0]!r}? Known: {listing}" if near else f"known: {listing}"
+    return f"did you mean {lower[near[0]]!r}? Known: {listing}" if near else f"known: {listing}"
 
 
 def for_run(worlds: Grid, horizon: int) -> Grid:

@@ -31,10 +31,15 @@ def bar(progress: bool | Progress, title: str = "playing") -> Iterator[Progress]
     )
     with Bar(*columns, console=Console(stderr=True)) as display:
         task = display.add_task(title, total=None, speed="compiling", note="")
+        told = False
 
         def show(done: int, total: int, note: str = "") -> None:
+            nonlocal told
+            told = True
             speed = display.tasks[0].speed
             shown = f"{speed / 1e6:.1f} M rounds/s" if speed else ""
             display.update(task, completed=done, total=total, speed=shown, note=note)
 
         yield show
+        if not told:  # nothing had to be played
+            display.update(task, visible=False)

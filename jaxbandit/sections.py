@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import pydantic
 
+from jaxbandit.checks import problems
 from jaxbandit.grid import suggest
 from jaxbandit.parameters import as_box, check_range, having
 
@@ -33,11 +34,7 @@ class Section(pydantic.BaseModel):
         try:
             return cls.model_validate(values)
         except pydantic.ValidationError as error:
-            problems = [
-                ": ".join(filter(None, (".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, "))))
-                for e in error.errors()
-            ]
-            raise ValueError("; ".join(problems)) from None
+            raise ValueError(problems(error.errors())) from None
 
     def but(self, **values: Any):
         """The same settings with others in the place of some."""

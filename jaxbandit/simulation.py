@@ -9,14 +9,14 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import assumptions, labels, results, runner, xla
-from jaxbandit.checks import check_choice, check_whole, recorded_rounds
+from jaxbandit.checks import check_choice, check_history, check_whole, recorded_rounds
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, as_grid, for_run, registry_name, suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.progress import bar
 from jaxbandit.random import PRNG
 from jaxbandit.runner import Engine, Job, Timing
-from jaxbandit.types import validate
+from jaxbandit.types import check_single, validate
 from jaxbandit.version import __version__
 
 
@@ -72,6 +72,8 @@ def simulate(
         for_run(as_grid(entry), int(rounds[-1]))
         for entry in _listed(environment, "environment", ("num_arms", "means", "loss"))
     ]
+
+    check_history([point for grid in policies for point in grid.points], int(rounds[-1]))
 
     xla.warn_if_late()
     timing = Timing()
@@ -199,10 +201,15 @@ def _listed(given: Any, name: str, protocol: tuple[str, ...]) -> list[Any]:
             missing = [method for method in protocol if not hasattr(point, method)]
             if isinstance(point, type):
                 raise ValueError(f"{name} is the class {point.__name__}; make one: jb.{point.__name__}(...)")
+            if isinstance(point, str):
+                raise ValueError(f"{name} is the text {point!r}; pass an object, such as jb.UniINF(horizon=...)")
+            if missing and type(point) in {"policy": ENVIRONMENTS, "environment": POLICIES}[name].values():
+                raise ValueError(f"{type(point).__name__} is no {name}; call simulate(policy, environment, ...)")
             if missing:
                 lacks = f"{point!r} lacks {', '.join(missing)}"
                 raise ValueError(f"{name} must have {', '.join(protocol)}; {lacks}; see `jaxbandit list`")
             validate(point)
+            check_single(point)
     return entries
 
 

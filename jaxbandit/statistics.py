@@ -61,6 +61,8 @@ def band(
       ('bootstrap (studentised, 2000 resamples), 95%, simultaneous over rounds', True)
     """
     check_level(level)
+    if not isinstance(values, xr.DataArray):
+        raise ValueError(f"band takes one variable, such as ds.regret, got {type(values).__name__}")
     if method not in ("normal", "bootstrap"):
         raise ValueError(f"method must be 'normal' or 'bootstrap', got {method!r}")
     if simultaneous and "round" not in values.dims:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pydantic
 
 from jaxbandit import entries, quick
-from jaxbandit.checks import recorded_rounds
+from jaxbandit.checks import EXAMPLES, SYNONYMS, check_history, problems, recorded_rounds
 from jaxbandit.entries import Declared, Entry
 from jaxbandit.figures import Figure, read_figures
 from jaxbandit.grid import Grid, for_run, suggest
@@ -88,6 +88,15 @@ class Study(pydantic.BaseModel):
     _tables: list[dict[str, Any]] | None = pydantic.PrivateAttr(default=None)
     _worlds: list[tuple[Entry, Grid]] | None = pydantic.PrivateAttr(default=None)  # tables are read once
 
+    def __init__(self, **values: Any):
+        try:
+            super().__init__(**values)
+        except pydantic.ValidationError as error:
+            raise ValueError(problems(error.errors(), EXAMPLES)) from None
+
+    # Validation with a context need not go through it: to pydantic it is the usual one.
+    __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
+
     @classmethod
     def load(cls, path: str | pathlib.Path, data: str | pathlib.Path | None = None) -> "Study":
         """A study file, checked: every policy and world is built once; tables are looked for in ``data`` if given."""
@@ -131,7 +140,10 @@ class Study(pydantic.BaseModel):
     def changed(self, **values: Any) -> "Study":
         """The same study with other values, checked again."""
         content = self.model_dump(exclude_defaults=True) | values
-        return Study.model_validate(content, context={"directory": self._directory, "data": self._data})
+        try:
+            return Study.model_validate(content, context={"directory": self._directory, "data": self._data})
+        except pydantic.ValidationError as error:
+            raise ValueError(problems(error.errors())) from None
 
     def quick(self) -> "Study":
         """The same study cut down to a few seconds: fewer rounds and seeds, sweeps to their ends."""
@@ -249,7 +261,8 @@ class Study(pydantic.BaseModel):
             return content
         for key in content:
             if key not in cls.model_fields:
-                raise ValueError(f"unknown key {key!r}; {suggest(key, list(cls.model_fields))}")
+                near = f"did you mean {SYNONYMS[key]!r}?" if key in SYNONYMS else suggest(key, list(cls.model_fields))
+                raise ValueError(f"unknown key {key!r}; {near}")
         tables = {}
         for section in entries.REGISTRIES:
             given = content.get(section)
@@ -274,8 +287,9 @@ class Study(pydantic.BaseModel):
         recorded_rounds(self.horizon, self.record)
         worlds = self.worlds()
         for entry in self.policy_entries():
+            last = min(self.rounds()[-1], entry.options.get("stop_at", self.horizon))
             for world in worlds if entry.refers else worlds[:1]:
-                entry.grid(world)
+                check_history(entry.grid(world).points, last)
         if self.sensitivity is not None:
             self.sensitivity.check(self.pairs())
 
@@ -297,10 +311,6 @@ def parse(
     try:
         return Study.model_validate(content, context={"directory": pathlib.Path(directory), "data": data})
     except pydantic.ValidationError as error:
-        problems = [
-            ": ".join(filter(None, (".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, "))))
-            for e in error.errors()
-        ]
-        raise ValueError(f"{where}: {'; '.join(problems)}") from None
+        raise ValueError(f"{where}: {problems(error.errors(), EXAMPLES)}") from None
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None

@@ -144,7 +144,9 @@ def validate(obj: Any) -> None:
         if unchecked:
             continue
         if not isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic | jax.Array):
-            raise ValueError(f"{where} must be a number or a list of numbers, got {_short(value)}{hint}")
+            shape = "numbers" if rank(spec) else "a number"
+            quoted = "; write it without quotes" if _is_number(value) else hint
+            raise ValueError(f"{where} must be {shape}, got {_short(value)}{quoted}")
         array = _as_array(where, value)
         if np.isnan(array).any():
             place = f" at {_place(np.isnan(array))}" if array.ndim else ""
@@ -161,6 +163,23 @@ def validate(obj: Any) -> None:
             holds, sign = _BOUNDS[bound]
             if not np.all(holds(array, limit)):
                 raise ValueError(f"{where} must be {sign} {limit:g}, got {_short(value)}{hint or '; choose another'}")
+
+
+def check_single(obj: Any) -> None:
+    """Raises ``ValueError`` where a field holds several values: stacked fields are for ``vmap``, a sweep is a grid."""
+    for name, spec in public_fields(type(obj)).items():
+        value = getattr(obj, spec.name)
+        if spec.metadata.get("nested"):
+            if dataclasses.is_dataclass(value):
+                check_single(value)
+            continue
+        if is_static(spec) or np.ndim(value) <= max(rank(spec), bool(spec.metadata.get("per_arm"))):
+            continue
+        one = ("one number", "one list of numbers", "one table")[rank(spec)]
+        cls, shown = type(obj).__name__, _short(np.asarray(value).tolist())
+        raise ValueError(
+            f"{cls}.{name} must be {one} here, got {shown}; to sweep it: jb.grid(jb.{cls}, {name}={shown}, ...)"
+        )
 
 
 def is_static(spec: dataclasses.Field) -> bool:
@@ -248,6 +267,14 @@ def _as_array(where: str, value: Any) -> np.ndarray:
             f"{where} must be numbers of one shape, got {_short(value)}{_text_at(value)}; "
             "give a number or an even list of numbers"
         ) from None
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a text is a number in quotes."""
+    try:
+        return isinstance(value, str) and math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 def _text_at(value: Any) -> str:

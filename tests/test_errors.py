@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import study
+from jaxbandit import assemble, study
 
 POLICY, WORLD = jb.UniINF(horizon=10), jb.Bernoulli(means=[0.2, 0.5])
 
@@ -74,8 +74,12 @@ def test_objects(make, message):
 def test_a_class_is_not_a_policy():
     with pytest.raises(ValueError, match=r"make one: jb.UniINF\(...\)"):
         jb.simulate(jb.UniINF, WORLD, horizon=10, num_seeds=2)
-    with pytest.raises(ValueError, match="environment must have num_arms, means, loss"):
+    with pytest.raises(ValueError, match="UniINF is no environment; call simulate"):
         jb.simulate(POLICY, POLICY, horizon=10, num_seeds=2)
+    with pytest.raises(ValueError, match="environment must have num_arms, means, loss; 3 lacks"):
+        jb.simulate(POLICY, 3, horizon=10, num_seeds=2)
+    with pytest.raises(ValueError, match="policy is the text 'uniinf'; pass an object"):
+        jb.simulate("uniinf", WORLD, horizon=10, num_seeds=2)
     with pytest.raises(ValueError, match="policy is an empty list"):
         jb.simulate([], WORLD, horizon=10, num_seeds=2)
 
@@ -98,7 +102,7 @@ TOML = {
     ("change", "message"),
     [
         ({"horzon": 10}, "unknown key 'horzon'; did you mean 'horizon'"),
-        ({"horizon": "long"}, "horizon: .*integer"),
+        ({"horizon": "long"}, "horizon must be a whole number, got 'long'"),
         ({"policies": []}, r"\[\[policies\]\] is empty"),
         ({"policies": [{"name": "uninf"}]}, "unknown name 'uninf' in .*did you mean 'uniinf'"),
         (
@@ -108,12 +112,65 @@ TOML = {
         ({"policies": [{"initial_scale": 1.0}]}, "has no name"),
         ({"environments": [{"name": "pareto", "means": [1.0]}]}, "pareto needs tail_index"),
         ({"environments": [{"name": "no.such:Thing"}]}, "cannot load 'no.such:Thing'"),
-        ({"dtype": "float16"}, "dtype: .*float32"),
+        ({"worlds": []}, "unknown key 'worlds'; did you mean 'environments'"),
+        ({"horizon": -5}, "horizon must be >= 2, got -5"),
+        ({"policies": [{"name": "UniINF"}]}, "did you mean 'uniinf'"),
+        ({"policies": ["uniinf"]}, r"'uniinf' in policies must be a table with a name"),
+        ({"policies": [{"name": "uniinf", "initial_scale": [[1.0, 2.0]]}]}, "initial_scale must be one number here"),
+        ({"policies": [{"name": "adar_ucb", "form": "exact", "max_rounds": 9}]}, "keeps max_rounds = 9.*10 rounds"),
+        ({"environments": [{"name": "switching", "law": "pareto"}]}, r"law must be a world itself.*law = \{name"),
+        ({"environments": [{"name": "pareto", "means": [1.0], "tail_index": "2"}]}, "write it without quotes"),
+        ({"record": 1.5}, "record must be a whole number, got 1.5; record must be a list"),
+        ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
     ],
 )
 def test_study_files(change, message):
     with pytest.raises(ValueError, match=message):
         study.parse(TOML | change)
+
+
+def test_studies_say_what_is_missing():
+    for key in ("horizon", "policies"):
+        given = {name: value for name, value in TOML.items() if name != key}
+        for make in (lambda given=given: study.parse(given), lambda given=given: jb.Study(**given)):
+            with pytest.raises(ValueError, match=f"{key} is missing; add") as found:
+                make()
+            assert "pydantic" not in str(found.value)
+    with pytest.raises(ValueError, match="precision must be > 0, got -1"):
+        study.parse(TOML).changed(precision=-1)
+
+
+def test_a_list_outside_a_grid_is_no_sweep():
+    """As values per arm it would be played without a word: a policy's fields are broadcast over arms."""
+    for policy, world in (
+        (jb.UniINF(horizon=10, initial_scale=[1.0, 4.0]), WORLD),
+        (POLICY, jb.Pareto(means=[[0.5, 1.0], [0.2, 0.4]], tail_index=1.6)),
+        (POLICY, jb.Switching(jb.Pareto(means=[[0.5, 1.0], [0.2, 0.4]], tail_index=1.6))),
+    ):
+        with pytest.raises(ValueError, match=r"must be one .* here, got \[.*to sweep it: jb.grid"):
+            jb.simulate(policy, world, horizon=10, num_seeds=2)
+    per_arm = jb.Pareto(means=[0.5, 1.0], tail_index=[1.2, 1.6])
+    assert jb.simulate(POLICY, per_arm, horizon=10, num_seeds=2).sizes["arm"] == 2
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: jb.RobustUCB(moment_order=1.5, moment_bound=1.0, form="exact", max_rounds=n),
+        lambda n: jb.APE2(moment_order=1.5, form="exact", max_rounds=n),
+        lambda n: jb.AdaRUCB(horizon=20, form="exact", max_rounds=n),
+    ],
+)
+def test_the_exact_forms_do_not_forget(make):
+    with pytest.raises(ValueError, match="keeps max_rounds = 19 rewards, but 20 rounds are played"):
+        jb.simulate(make(19), WORLD, horizon=20, num_seeds=2)
+    jb.simulate(make(20), WORLD, horizon=20, num_seeds=2)
+
+
+def test_what_is_no_dataset_is_named(tmp_path):
+    (tmp_path / "study.toml").write_text("horizon = 10")
+    with pytest.raises(ValueError, match=r"study.toml is no dataset.*give the directory"):
+        assemble.opened(tmp_path / "study.toml")
 
 
 def test_study_files_that_are_none(tmp_path):

@@ -225,7 +225,7 @@ def test_assumptions_are_those_of_the_best_column():
         ({"losses": [[1.0], [2.0, 3.0]]}, "Replay.losses must be numbers of one shape"),
         ({"losses": [1.0, 2.0]}, r"Replay.losses needs a table.*got shape \(2,\)"),
         ({"losses": np.zeros((0, 2))}, r"Replay.losses needs a table.*got shape \(0, 2\)"),
-        ({"losses": "table.csv"}, r"Replay.losses must be a number.*read_table\(path\).replay\(\)"),
+        ({"losses": "table.csv"}, r"Replay.losses must be numbers.*read_table\(path\).replay\(\)"),
         ({"order": "random"}, "Replay.order must be one of 'stored', 'resampled', got 'random'"),
         ({"scale": 0.0}, "Replay.scale must be > 0, got 0.0.*rewards=True"),
         ({"rewards": "yes"}, "Replay.rewards must be one of False, True"),

@@ -165,8 +165,8 @@ def test_resumed_trace_is_the_same_to_the_bit(tmp_path):
         ({"parameters": ["steps"]}, "steps cannot be moved: it takes whole numbers only; can be moved: rate, width"),
         ({"parameters": {"rate": [-1.0, 2.0]}}, r"bounds of Valley.rate must be positive"),
         ({"parameters": ["rate"], "patients": 3}, "unknown key 'patients'; did you mean 'patience'"),
-        ({"parameters": ["rate"], "gradient": "score"}, "gradient: Input should be 'spsa' or 'differences'"),
-        ({"parameters": ["rate"], "steps": 0}, "steps: Input should be greater than or equal to 1"),
+        ({"parameters": ["rate"], "gradient": "score"}, "gradient must be 'spsa' or 'differences', got 'score'"),
+        ({"parameters": ["rate"], "steps": 0}, "steps must be >= 1, got 0"),
     ],
 )
 def test_bad_settings_name_the_remedy(settings, message):

@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
 
 
 def tune(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet = False, as_json: Json = False) -> None:
-    """Tunes the policies of a study as its [tune] section says; goes on where it was stopped."""
+    """Tunes the policies of a study as its section `tune` says; goes on where it was stopped."""
     from jaxbandit.search import study as searches
     from jaxbandit.search import tables
     from jaxbandit.search.figures import search_curves
@@ -51,7 +51,7 @@ def tune(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet =
 
 
 def worst(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet = False, as_json: Json = False) -> None:
-    """Looks for the worst instances of a study as its [worst] section says; goes on where it was stopped."""
+    """Looks for the worst instances of a study as its section `worst` says; goes on where it was stopped."""
     from jaxbandit.search import study as searches
     from jaxbandit.search import tables
     from jaxbandit.search.figures import search_curves, worst_curves
