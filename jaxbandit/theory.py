@@ -33,9 +33,10 @@ class Order:
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
-    """What is proved about a policy: in one stochastic instance, and against an adversary."""
+    """What is proved about a policy: in one stochastic instance, in the worst one, and against an adversary."""
 
     stochastic: Order | None = None
+    worst: Order | None = None
     adversarial: Order | None = None
 
 
@@ -54,14 +55,15 @@ INSTANCE = Order(
 )
 MINIMAX = Order("σ K^(1−1/α) T^(1/α)", r"\sigma K^{1-1/\alpha} T^{1/\alpha}", exponent=_minimax)
 GUARANTEES: dict[str, Guarantee] = {
-    "robust_ucb": Guarantee(stochastic=INSTANCE),
+    "robust_ucb": Guarantee(stochastic=INSTANCE, worst=MINIMAX),
     "robust_moss": Guarantee(
         stochastic=Order(
             "Σ (σ^α/Δ)^(1/(α−1)) log(T/K (σ/Δ)^(α/(α−1)))",
             r"\sum_i (\sigma^\alpha/\Delta_i)^{\frac{1}{\alpha-1}}"
             r" \log\bigl(\tfrac{T}{K} (\sigma/\Delta_i)^{\frac{\alpha}{\alpha-1}}\bigr)",
             exponent=_log,
-        )
+        ),
+        worst=MINIMAX,
     ),
     "ape2": Guarantee(
         stochastic=Order(
@@ -70,7 +72,13 @@ GUARANTEES: dict[str, Guarantee] = {
             r" (T \Delta_i^{\frac{\alpha}{\alpha-1}} \log K)^{\frac{\alpha}{(\alpha-1)\log K}}",
             exponent=lambda alpha, num_arms: alpha / ((alpha - 1) * math.log(num_arms)),
             optimal=False,
-        )
+        ),
+        worst=Order(
+            "e^(σ^(1/α)) K^(1−1/α) T^(1/α)",
+            r"e^{\sigma^{1/\alpha}} K^{1-1/\alpha} T^{1/\alpha}",
+            exponent=_minimax,
+            optimal=False,
+        ),
     ),
     "htinf": Guarantee(stochastic=INSTANCE, adversarial=MINIMAX),
     "opt_htinf": Guarantee(
@@ -88,7 +96,7 @@ GUARANTEES: dict[str, Guarantee] = {
         ),
     ),
     "ada_tinf": Guarantee(adversarial=MINIMAX),
-    "adar_ucb": Guarantee(stochastic=INSTANCE),
+    "adar_ucb": Guarantee(stochastic=INSTANCE, worst=MINIMAX),
     "uniinf": Guarantee(
         stochastic=Order(
             "K (σ^α/Δ)^(1/(α−1)) log T log(σ^α/Δ)",

@@ -1,5 +1,6 @@
 """The experiments load and are cut down well; their figures and the table say what the data says."""
 
+import dataclasses
 import pathlib
 import re
 
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 import jaxbandit as jb
 from jaxbandit import cells, cli, comparison, plots, style, theory
+from jaxbandit.comparison import writers
 from jaxbandit.figures import FIGURES, read_figures
 from jaxbandit.quick import thinned
 from jaxbandit.study import DataNeededError, Study, parse
@@ -320,7 +322,9 @@ def test_a_policy_has_one_colour():
 
 
 def growth(kind):
-    return {"log": 10 * np.log1p(ROUNDS), "root": ROUNDS**0.5, "linear": 0.4 * ROUNDS, "negative": -0.1 * ROUNDS}[kind]
+    late = np.where(ROUNDS < 256, ROUNDS, 256 + 20 * np.log(ROUNDS / 256))  # logarithmic from round 256 on
+    curves = {"log": 10 * np.log1p(ROUNDS), "root": ROUNDS**0.5, "linear": 0.4 * ROUNDS, "negative": -0.1 * ROUNDS}
+    return (curves | {"late": late, "saw": 100 + 10 * (np.arange(ROUNDS.size) % 2)})[kind]
 
 
 def cell(kind, promised):
@@ -337,6 +341,40 @@ def test_an_exponent_is_compared_only_past_the_onset():
     assert not cell("linear", 0.7).compared
     assert cell("negative", 0.7).below_zero
     assert not cell("log", None).compared
+    assert (cell("linear", 0.7).refuted, cell("root", 0.7).refuted, cell("log", 0.0).refuted) == (True, False, False)
+
+
+def test_an_exponent_is_of_the_regime_it_is_compared_in():
+    late = cell("late", 0.0)
+    assert late.logarithmic == 256 and late.compared
+    assert late.exponent[0] == pytest.approx(20 / 256, rel=0.25)  # not that of the rounds before, 0.3 and more
+    saw = cell("saw", 0.7)
+    assert np.isnan([*saw.exponent, saw.logarithmic]).all()
+    assert not saw.compared
+
+
+@pytest.mark.parametrize(
+    ("kind", "promised", "said"),
+    [
+        ("log", None, "log T since"),
+        ("linear", None, "not log T"),
+        ("linear", 0.0, "not yet log T"),
+        ("root", 0.7, "✓ ≤ T^0.7"),
+        ("linear", 0.7, "still above T^0.7"),
+        ("saw", 0.7, "no exponent to hold against T^0.7"),
+        ("negative", 0.7, "below 0"),
+    ],
+)
+def test_what_a_cell_says(kind, promised, said):
+    assert writers.regime(cell(kind, promised)).startswith(said)
+
+
+def test_limits_are_told_apart():
+    shown = dataclasses.replace(cell("linear", 0.0), regret=(203_123.0, 202_789.0, 203_456.0))
+    assert writers._limits(shown) == ("203,100", "202,800", "203,500")
+    wide = dataclasses.replace(shown, regret=(26_012.0, 22_190.0, 30_640.0))
+    assert writers._limits(wide) == ("26,000", "22,200", "30,600")
+    assert writers._limits(dataclasses.replace(shown, regret=(5.0, 5.0, 5.0))) == ("5", "5", "5")
 
 
 def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
@@ -348,14 +386,22 @@ def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     (block,) = table.blocks
     assert (block.num_arms, block.columns) == (2, (1.5,))
     told = {row.policy: row.told for row in block.rows}
-    assert told == {"uniINF": ("T",), "HTINF": ("α", "σ"), "RobustUCB": ("α", "σ"), "APE²": ("α",), "my|policy_1": None}
-    uniinf = block.rows[0]
+    both = ("α", "σ")
+    assert told == {
+        "Lower bound": None,
+        "uniINF": ("T",),
+        "HTINF": both,
+        "RobustUCB": both,
+        "APE²": ("α",),
+        "my|policy_1": None,
+    }
+    uniinf = block.rows[1]
     assert [line.stochastic for line in uniinf.lines] == [True, False]
     assert uniinf.lines[0].cells[0].compared
     assert uniinf.lines[1].cells[0].promised == pytest.approx(1 / 1.5)
     assert not uniinf.lines[1].cells[0].compared
-    assert block.rows[2].lines[1].order is None
-    assert block.rows[3].lines[0].cells[0].stopped
+    assert block.rows[3].lines[1].order is None
+    assert block.rows[4].lines[0].cells[0].stopped
 
     made = comparison.write(ds, tmp_path / "table", worlds=WORLDS, title="Measured & proved")
     page, markdown, latex = (path.read_text() for path in made)
@@ -364,12 +410,13 @@ def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     assert f"<b>{mean:.3g}</b>" in page
     assert "http" not in page
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
-    assert len(rows) == 2 + 2 * len(policies)
+    assert len(rows) == 2 + 2 * (1 + len(policies))
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
-    assert f"**{mean:.3g}**" in rows[2]
-    assert "✓ log T since" in rows[2]
-    assert "not yet ≤ T^0.67" in rows[3]
-    assert "† T = 512" in rows[8]
+    assert rows[2].startswith("| **Lower bound** | – | – | – | stochastic: one instance | Σ (σ^α/Δ)^(1/(α−1)) log T |")
+    assert f"**{mean:.3g}**" in rows[4]
+    assert "✓ log T since" in rows[4]
+    assert "still above T^0.67" in rows[5]
+    assert "† T = 512" in rows[10]
     assert r"Measured \& proved" in latex
     assert r"my|policy\_1" in latex
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 1

@@ -1,7 +1,8 @@
 """Measured beside proved: policies and worlds in the form of the paper's Table 1.
 
 A cell has the mean regret with its band, the exponent of its growth, and whether the growth that the theory
-promises has set in. Where it has not, the exponent is one of the way there and is compared with nothing.
+promises has set in. Where it has not, the exponent is one of the way there and is compared with nothing. Where the
+logarithmic regime has, the exponent is fitted from there on.
 """
 
 import dataclasses
@@ -14,6 +15,7 @@ import xarray as xr
 
 from jaxbandit import growth, statistics
 from jaxbandit.comparison import writers
+from jaxbandit.comparison.form import LOWER_BOUND
 from jaxbandit.comparison.form import Block as Block
 from jaxbandit.comparison.form import Cell as Cell
 from jaxbandit.comparison.form import Comparison as Comparison
@@ -21,10 +23,11 @@ from jaxbandit.comparison.form import Line as Line
 from jaxbandit.comparison.form import Row as Row
 from jaxbandit.game import is_stationary
 from jaxbandit.policies import POLICIES
-from jaxbandit.theory import GUARANTEES, Order
+from jaxbandit.theory import GUARANTEES, INSTANCE, MINIMAX, Order
 from jaxbandit.types import public_fields
 
-LAST_DOUBLINGS = 4  # that an exponent is fitted over
+LAST_DOUBLINGS = 4  # that an exponent is fitted over, unless the logarithmic regime begins within them
+LEAST_ROUNDS = 3  # recorded, that it is fitted to
 RESAMPLES = 1_000
 MARGIN = 0.1  # growth per doubling that counts as none, see growth.onset
 TOLD = {"moment_order": "α", "moment_bound": "σ", "horizon": "T"}
@@ -64,7 +67,7 @@ def compared(ds: xr.Dataset, *, worlds: Mapping[str, Any], title: str = "", leve
         columns = sorted({_order(worlds[label]) for label in inside})
         kinds = dict.fromkeys((_head(label), stationary[label]) for label in inside)
         at = {(_head(label), _order(worlds[label])): label for label in reversed(inside)}
-        rows = []
+        rows = [_lower_bound(len(columns))]
         for policy in ds.policy.values:
             lines = [
                 _line(ds.regret.sel(policy=policy), str(policy), kind, fixed, columns, at, worlds, level)
@@ -73,6 +76,14 @@ def compared(ds: xr.Dataset, *, worlds: Mapping[str, Any], title: str = "", leve
             rows.append(Row(_name(policy), _told(policy), tuple(lines)))
         blocks.append(Block(num_arms, tuple(columns), tuple(rows)))
     return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level))
+
+
+def _lower_bound(num_columns: int) -> Row:
+    lines = (
+        Line("one instance", True, INSTANCE, (None,) * num_columns),
+        Line("the worst", False, MINIMAX, (None,) * num_columns),
+    )
+    return Row(LOWER_BOUND, None, lines)
 
 
 def _line(
@@ -93,7 +104,9 @@ def _line(
             continue
         promised = promised_exponent(policy, worlds[label], stochastic)
         cells.append(measured(regret.sel(environment=label), promised, level))
-    return Line(kind, stochastic, proved(policy, stochastic), tuple(cells))
+    guarantee = GUARANTEES.get(_head(policy))
+    worst = guarantee.worst if guarantee and stochastic else None
+    return Line(kind, stochastic, proved(policy, stochastic), tuple(cells), worst)
 
 
 def proved(policy: str, stochastic: bool) -> Order | None:
@@ -117,14 +130,21 @@ def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95) 
         return None
     last = regret.isel(round=-1)
     band = statistics.band(last, level=level, num_resamples=RESAMPLES)
-    played = int(last["round"])
-    fit = growth.slope(regret, first=max(1, played // 2**LAST_DOUBLINGS), level=level, num_resamples=RESAMPLES)
-    onset = growth.onset(regret, margin=MARGIN, level=level, num_resamples=RESAMPLES)
+    played, recorded = int(last["round"]), regret["round"].values
+    first = max(1, played // 2**LAST_DOUBLINGS)
+    mean = regret.mean("seed").values[recorded >= first]
+    if (np.diff(mean) < 0).any():  # a world that changes: no growth to speak of
+        onset, exponent = np.nan, (np.nan, np.nan, np.nan)
+    else:
+        onset = float(growth.onset(regret, margin=MARGIN, level=level, num_resamples=RESAMPLES).onset)
+        first = min(np.fmax(first, onset), recorded[-LEAST_ROUNDS:][0])
+        fit = growth.slope(regret, first=first, level=level, num_resamples=RESAMPLES)
+        exponent = (float(fit.slope), float(fit.low), float(fit.high))
     return Cell(
         regret=(float(band["mean"]), float(band.low), float(band.high)),
-        exponent=(float(fit.slope), float(fit.low), float(fit.high)),
+        exponent=exponent,
         promised=promised,
-        logarithmic=float(onset.onset),
+        logarithmic=onset,
         played=played,
         stopped=played < rounds,
     )
@@ -134,16 +154,27 @@ def _notes(ds: xr.Dataset, level: float) -> tuple[str, ...]:
     seeds = ds.attrs.get("num_seeds", ds.sizes["seed"])
     return (
         f"Mean pseudo-regret over {seeds} seeds with a {level:.0%} interval (studentised bootstrap over seeds).",
-        f"T^e is the growth over the last {LAST_DOUBLINGS} doublings of T, with its {level:.0%} interval.",
         "log T since n: past round n the gain per doubling of T no longer grows (it is surely below "
         f"{1 + MARGIN:g} times the one before, one-sided {level:.0%}): the horizon has passed the onset of the "
-        "logarithmic regime. ✓: the growth that is proved has set in, for a power T^p if the exponent's interval is at "
-        "most p.",
-        "Only there is the exponent one of the regime the theory speaks of; elsewhere it is in grey or in parentheses, "
-        "and compared with nothing.",
+        "logarithmic regime. A policy that has just ended its exploration passes too: look at n.",
+        f"T^e is the growth over the last {LAST_DOUBLINGS} doublings of T, or since that n if it is later, with its "
+        f"{level:.0%} interval; none where mean regret falls or is not positive.",
+        "✓: the growth that is proved has set in, for a power T^p if the exponent's interval is at most p; still above "
+        "T^p if it is above p. Only with ✓ is the exponent one of the regime the theory speaks of; elsewhere it is in "
+        "grey or in parentheses, and compared with nothing.",
+        "Proved: in a stochastic world for one instance, and after the semicolon for the worst one. Where nothing is "
+        "proved, or no more than T, a cell says only whether log T has set in.",
         "Below 0: the policy does better than every fixed arm.",
         "† played to fewer rounds, which stand in the cell.",
+        *_failures(ds),
     )
+
+
+def _failures(ds: xr.Dataset) -> list[str]:
+    if "failed" not in ds:
+        return []
+    failed, played = int((ds.failed > 0).sum()), int((ds.failed >= 0).sum())
+    return [f"{failed:,} of {played:,} games failed (met a number that is not finite)."]
 
 
 def _order(world: Any) -> float:

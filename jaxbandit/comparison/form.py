@@ -6,6 +6,8 @@ import numpy as np
 
 from jaxbandit.theory import Order
 
+LOWER_BOUND = "Lower bound"  # heads the row that no policy can beat
+
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
@@ -13,9 +15,9 @@ class Cell:
 
     Attributes:
       regret: Mean, lower and upper limit, at the last round played.
-      exponent: Of T, with its limits; NaN where mean regret is not positive all along.
-      promised: The theory's exponent; 0 for log T, none where there is no guarantee or its exponent is 1 or more.
-      logarithmic: The round since which regret grows no faster than log T; NaN if it still does.
+      exponent: Of T, with its limits; NaN where mean regret is not positive all along, or falls.
+      promised: The theory's exponent; 0 for log T, none where nothing is proved or its exponent is 1 or more.
+      logarithmic: The round since which regret grows no faster than log T; NaN if it still does, or falls.
       played: Rounds played.
       stopped: Whether that is fewer than others played.
     """
@@ -42,20 +44,26 @@ class Cell:
             return False
         return not np.isnan(self.logarithmic) if self.promised == 0 else self.exponent[2] <= self.promised
 
+    @property
+    def refuted(self) -> bool:
+        """Whether regret surely still grows faster than a promised power."""
+        return bool(self.promised) and self.exponent[1] > self.promised
+
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A policy in the worlds of one kind: a cell for each column, none where there is no such world."""
+    """A policy in the worlds of one kind: what is proved, also of the worst; a cell for each column, or none."""
 
     kind: str
     stochastic: bool
     order: Order | None
     cells: tuple[Cell | None, ...]
+    worst: Order | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A policy: what it is told, and a line for each kind of world."""
+    """A policy: what it is told (none if that is not known), and a line for each kind of world; or the lower bound."""
 
     policy: str
     told: tuple[str, ...] | None

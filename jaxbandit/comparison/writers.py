@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from jaxbandit.comparison.form import Cell, Comparison, Line, Row
+from jaxbandit.comparison.form import LOWER_BOUND, Cell, Comparison, Line, Row
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -92,12 +92,14 @@ def to_latex(table: Comparison) -> str:
             for n, line in enumerate(row.lines):
                 free = [_TEX_MARKS.get(mark, mark) for mark in _free(row)]
                 front = [rf"\texttt{{{_tex(row.policy)}}}", *free] if n == 0 else [""] * 4
-                proved = "--" if line.order is None else f"${line.order.latex}$"
+                orders = [f"${order.latex}$" for order in (line.order, line.worst) if order]
+                proved = "; ".join(orders) or "--"
                 optimal = "" if line.order is None else _TEX_MARKS["✓" if line.order.optimal else "✗"]
                 cells = [_latex_cell(cell) for cell in line.cells]
                 out.append(" & ".join([*front, _tex(_world(line)), proved, optimal, *cells]) + r" \\")
         out += [r"\bottomrule", r"\end{tabular}}", r"\end{table}", ""]
-    return "\n".join([*out, *(f"% {note}" for note in table.notes), ""])
+    out += [r"\begin{itemize}\footnotesize", *(rf"\item {_tex_note(note)}" for note in table.notes), r"\end{itemize}"]
+    return "\n".join([*out, ""])
 
 
 def number(value: float) -> str:
@@ -116,11 +118,15 @@ def regime(cell: Cell) -> str:
     if cell.below_zero:
         return "below 0"
     if cell.promised is None:
-        return passed or "no guarantee, not log T"
+        return passed or "not log T"
     if cell.promised == 0:
         return f"✓ {passed}" if passed else "not yet log T"
-    power = f"≤ T^{cell.promised:.2g}"
-    return f"✓ {power}{'; ' + passed if passed else ''}" if cell.compared else f"not yet {power}"
+    power = f"T^{cell.promised:.2g}"
+    if math.isnan(cell.exponent[0]):
+        said = f"no exponent to hold against {power}"
+    else:
+        said = f"✓ ≤ {power}" if cell.compared else f"still above {power}" if cell.refuted else f"not surely ≤ {power}"
+    return "; ".join(filter(None, (said, passed)))
 
 
 def _exponent(cell: Cell) -> str:
@@ -131,7 +137,7 @@ def _exponent(cell: Cell) -> str:
 def _markdown_cell(cell: Cell | None) -> str:
     if cell is None:
         return "–"
-    mean, low, high = map(number, cell.regret)
+    mean, low, high = _limits(cell)
     exponent = _exponent(cell)
     exponent = exponent if cell.compared or not exponent else f"({exponent})"
     return "<br>".join(filter(None, (f"**{mean}** [{low}, {high}]", exponent, regime(cell) + _stop(cell))))
@@ -140,7 +146,7 @@ def _markdown_cell(cell: Cell | None) -> str:
 def _html_cell(cell: Cell | None) -> str:
     if cell is None:
         return '<td class="cell">–</td>'
-    mean, low, high = map(number, cell.regret)
+    mean, low, high = _limits(cell)
     exponent, kind = _exponent(cell), "" if cell.compared else ' class="way"'
     parts = [f"<b>{mean}</b> [{low}, {high}]", f"<small{kind}>{exponent}</small>" if exponent else ""]
     good = ' class="good"' if cell.compared else ' class="way"'
@@ -150,16 +156,27 @@ def _html_cell(cell: Cell | None) -> str:
 def _latex_cell(cell: Cell | None) -> str:
     if cell is None:
         return "--"
-    mean, low, high = (_tex_number(value) for value in cell.regret)
+    mean, low, high = (value.replace(",", "{,}") for value in _limits(cell))
     lines = [f"${mean}$ $[{low}, {high}]$"]
     value, lower, upper = cell.exponent
     if not math.isnan(value):
         fit = f"$T^{{{value:.2f}}}$ $[{lower:.2f}, {upper:.2f}]$"
         lines.append(fit if cell.compared else rf"\way{{{fit}}}")
     said = regime(cell).replace("✓ ", r"\checkmark\ ").replace("log T", r"$\log T$").replace(",", r"{,}")
-    said = re.sub(r"≤ T\^([0-9.]+)", r"$\\le T^{\1}$", said)
+    said = re.sub(r"T\^([0-9.]+)", r"$T^{\1}$", said.replace("≤ ", r"$\le$ "))
     stop = rf" $\dagger$ ($T = {_tex_number(cell.played)}$)" if _stop(cell) else ""
     return r"\shortstack[l]{" + r" \\ ".join([*lines, said + stop]) + "}"
+
+
+def _limits(cell: Cell) -> tuple[str, str, str]:
+    """Mean and limits to three digits of the mean, and to one of the interval's half-width at least."""
+    mean, low, high = cell.regret
+    half = (high - low) / 2
+    if not half > 0 or not math.isfinite(mean) or mean == 0:
+        return number(mean), number(low), number(high)
+    place = min(math.floor(math.log10(half)), math.floor(math.log10(abs(mean))) - 2)
+    mean, low, high = (f"{round(value, -place):,.{max(-place, 0)}f}" for value in cell.regret)
+    return mean, low, high
 
 
 def _stop(cell: Cell) -> str:
@@ -175,13 +192,16 @@ def _world(line: Line) -> str:
 
 
 def _proved(line: Line) -> tuple[str, str]:
-    return ("–", "") if line.order is None else (line.order.text, "✓" if line.order.optimal else "✗")
+    if line.order is None:
+        return "–", ""
+    texts = [line.order.text, *([line.worst.text] if line.worst else [])]
+    return "; ".join(texts), "✓" if line.order.optimal else "✗"
 
 
 def _free(row: Row) -> list[str]:
     """Whether a policy is free of alpha and sigma, and told T."""
     if row.told is None:
-        return ["?"] * 3
+        return ["–" if row.policy == LOWER_BOUND else "?"] * 3
     return [*("✗" if name in row.told else "✓" for name in ("α", "σ")), "yes" if "T" in row.told else "no"]
 
 
@@ -200,6 +220,12 @@ def _tex(text: str) -> str:
     for char in r"\{}&%$#_":
         text = text.replace(char, rf"\{char}" if char != "\\" else r"\textbackslash ")
     return text.replace("²", "$^2$").replace("^", r"\^{}").replace("α", r"$\alpha$").replace("σ", r"$\sigma$")
+
+
+def _tex_note(note: str) -> str:
+    """A sentence of the notes."""
+    note = _tex(note).replace(r"T\^{}e", "$T^e$").replace(r"T\^{}p", "$T^p$")
+    return note.replace("✓", r"\checkmark").replace("†", r"$\dagger$").replace("log T", r"$\log T$")
 
 
 def _tex_number(value: float) -> str:
