@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import jaxbandit as jb
 from jaxbandit import cli, report
-from jaxbandit.report import findings, points, sections, verdicts
+from jaxbandit.report import findings, points, sections, verdicts, words
 from jaxbandit.store import StoreError
 from tests.report_cases import Outside, kept_as_summary, study, written
 
@@ -76,6 +76,29 @@ def test_cells_that_are_not_played_are_named(tmp_path):
     assert "in 2 of 2 worlds played so far" in " ".join(page.split())
     with pytest.raises(ValueError, match="no cell of the study is finished; run it first"):
         findings.find(ds.isel(environment=[2]))
+
+
+def test_a_policy_that_stops_earlier_is_named_and_not_ranked(tmp_path):
+    ds = study()
+    half = int(ds["round"][ds.sizes["round"] // 2])
+    ds["regret"] = ds.regret.where((ds.policy != "uniform") | (ds["round"] <= half))
+    found = findings.find(ds)
+    for n, verdict in enumerate(found.verdicts):
+        (stopped,) = verdict.stopped
+        assert (stopped.policy, stopped.round, verdict.missing) == ("uniform", half, [])
+        assert len(verdict.rows) == ds.sizes["policy"] - 1
+        at = ds.regret.isel(environment=n).sel(round=half).mean("seed")
+        assert stopped.mean == pytest.approx(float(at.sel(policy="uniform")))
+        assert stopped.best == pytest.approx(float(at.sel(policy=verdict.best.policy)))
+    assert list(sections.troubles(found)) == []  # it is meant so
+    page = " ".join(written(ds, tmp_path).split())
+    assert "every other ranked policy" in page
+    assert f"Not ranked: uniform, which stops at round {half:,}" in page
+    assert "Not ranked, as they stop before the last round: uniform" in page
+    whole, last = ds.sizes["seed"] * ds.sizes["environment"], int(ds["round"][-1])
+    rounds = whole * (last * (ds.sizes["policy"] - 1) + half)
+    assert f"<dd>{words.number(float(rounds))}</dd>" in page
+    assert "ranked policy" not in written(study(), tmp_path)
 
 
 def test_failures_and_warnings_are_on_the_page(tmp_path):

@@ -98,7 +98,7 @@ def two_sided(ds: xr.Dataset) -> xr.Dataset:
         ds = ds.transpose("policy", "environment", *rest)
     if "seeds" not in ds:
         if "regret" in ds:
-            ds = ds.assign(seeds=ds.regret.isel(round=-1).notnull().sum("seed"))
+            ds = ds.assign(seeds=ds.regret.isel(round=0).notnull().sum("seed"))  # a policy may stop before the last
         else:
             ds = ds.assign(seeds=xr.zeros_like(ds.failed, int) + int(ds.attrs.get("num_seeds", 0)))
     return ds

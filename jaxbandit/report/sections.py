@@ -57,7 +57,10 @@ def panels(
         yield Panel("Summary", summary(findings, render, len(list(troubles(findings, answers)))))
         yield Panel("Regret over time", render("curves.html", data=as_json(data), bounds=any(data["bounds"])))
         if has_heat(data):
-            yield Panel("Final regret at a glance", render("heat.html", rounds=data["rounds"][-1]))
+            yield Panel(
+                "Final regret at a glance",
+                render("heat.html", rounds=data["rounds"][-1], stopped=any(v.stopped for v in findings.verdicts)),
+            )
         growing = growth.panel(findings, render)
         if growing is not None:
             yield growing
@@ -75,13 +78,15 @@ def summary(findings: Findings, render: Render, num_troubles: int) -> str:
     stats = findings.stats
     played = int(stats.seeds.sum())
     rounds = int(stats["round"][-1])
+    lengths = stats["round"].where(stats.regret_mean.notnull()).max("round").fillna(0)  # policies may stop earlier
+    stopped = list(dict.fromkeys(one.policy for verdict in findings.verdicts for one in verdict.stopped))
     facts = {
         "policies": f"{stats.sizes['policy']:,}",
         "worlds": f"{stats.sizes['environment']:,}",
         "seeds a cell": _range(stats.seeds.values[stats.seeds.values > 0]),
         "rounds": f"{rounds:,}",
         "games": f"{played:,}",
-        "rounds in all": words.number(float(played) * rounds),
+        "rounds in all": words.number(float((stats.seeds * lengths).sum())),
     }
     counts = collections.Counter(verdict.best.policy for verdict in findings.verdicts)
     sure = collections.Counter(verdict.best.policy for verdict in findings.verdicts if verdict.is_sure)
@@ -94,6 +99,8 @@ def summary(findings: Findings, render: Render, num_troubles: int) -> str:
         verdicts=findings.verdicts,
         tested=any(verdict.pairs is not None for verdict in findings.verdicts),
         several=stats.sizes["policy"] > 1,
+        stopped=stopped,
+        unranked=any(verdict.stopped or verdict.missing for verdict in findings.verdicts),
         partly=len(findings.verdicts) < stats.sizes["environment"],
         negative=any(row.mean < 0 for verdict in findings.verdicts for row in verdict.rows),
         troubles=num_troubles,

@@ -39,6 +39,23 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
+class Stopped:
+    """A policy that a study lets stop before the last round: it is not ranked.
+
+    Attributes:
+      policy: Its label.
+      round: Its last.
+      mean: Its mean regret then.
+      best: Mean regret, at the same round, of the policy that is best in the end.
+    """
+
+    policy: str
+    round: int
+    mean: float
+    best: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Verdict:
     """The order of the policies in a world.
 
@@ -46,6 +63,7 @@ class Verdict:
       world: Its label.
       rows: The policies, the best first.
       missing: Policies of which no game is there.
+      stopped: Policies that stop before the last round.
       pairs: Corrected p-values in the order of ``rows``; None if nothing was tested.
       test: How they were tested, or why not.
       level: Confidence.
@@ -54,6 +72,7 @@ class Verdict:
     world: str
     rows: list[Row]
     missing: list[str]
+    stopped: list[Stopped]
     pairs: np.ndarray | None
     test: str
     level: float
@@ -70,7 +89,7 @@ class Verdict:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the best is significantly better than every other."""
+        """Whether the best is significantly better than every other that is ranked."""
         return self.pairs is not None and not self.ties
 
     @property
@@ -97,9 +116,25 @@ def verdicts(ds: xr.Dataset, stats: xr.Dataset, level: float = 0.95) -> list[Ver
             made = _paired(final[there], ds.policy.values[there], level)
         else:
             made = _unpaired(stats.isel(environment=e, round=-1, policy=there), level)
-        missing = [str(policy) for policy in np.delete(ds.policy.values, there)]
-        found.append(_ordered(str(ds.environment.values[e]), [str(p) for p in ds.policy.values[there]], missing, *made))
+        verdict = _ordered(str(ds.environment.values[e]), [str(p) for p in ds.policy.values[there]], *made)
+        unranked = np.setdiff1d(np.arange(ds.sizes["policy"]), there)
+        means = stats.regret_mean.isel(environment=e)
+        stopped, missing = _unranked(means.isel(policy=unranked), means.sel(policy=verdict.best.policy))
+        found.append(dataclasses.replace(verdict, stopped=stopped, missing=missing))
     return found
+
+
+def _unranked(means: xr.DataArray, best: xr.DataArray) -> tuple[list[Stopped], list[str]]:
+    """Those that stopped, and those that were not played; mean regrets [policy, round]."""
+    stopped, missing = [], []
+    for policy in map(str, means.policy.values):
+        at = np.flatnonzero(np.isfinite(means.sel(policy=policy).values))
+        if at.size:
+            values = (float(curve[at[-1]]) for curve in (means.sel(policy=policy), best))
+            stopped.append(Stopped(policy, int(means["round"][at[-1]]), *values))
+        else:
+            missing.append(policy)
+    return stopped, missing
 
 
 def _paired(final: np.ndarray, policies: np.ndarray, level: float) -> tuple:
@@ -141,7 +176,7 @@ def _unpaired(stats: xr.Dataset, level: float) -> tuple:
     return *limits, pairs, UNPAIRED.format(level=level), level
 
 
-def _ordered(world: str, policies: list[str], missing: list[str], mean, low, high, pairs, test, level) -> Verdict:
+def _ordered(world: str, policies: list[str], mean, low, high, pairs, test, level) -> Verdict:
     order = np.argsort(mean, kind="stable")
     worse = np.zeros(len(policies), int)
     if pairs is not None:
@@ -158,4 +193,4 @@ def _ordered(world: str, policies: list[str], missing: list[str], mean, low, hig
         )
         for n in order
     ]
-    return Verdict(world, rows, missing, None if pairs is None else pairs[np.ix_(order, order)], test, level)
+    return Verdict(world, rows, [], [], None if pairs is None else pairs[np.ix_(order, order)], test, level)
