@@ -13,14 +13,13 @@ from statistics import NormalDist
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from jaxbandit import entries, runner, study
+from jaxbandit import entries, runner, study, totals
 from jaxbandit.environments import Bernoulli, Pareto, StudentT, Switching
 from jaxbandit.facts import FACTS, SUMS, Certified, tolerance
-from jaxbandit.game import Environment, as_arrays, is_stationary
+from jaxbandit.game import Environment
 from jaxbandit.policies import UniINF
 from jaxbandit.progress import bar
 from jaxbandit.runner import Engine, Timing
@@ -164,7 +163,7 @@ def _certify_one(
     with jax.enable_x64(True):
         policy = UniINF(horizon=float(horizon), **fields)
         job = runner.Job(
-            policies=[Certified(policy, best_arm=best_fixed_arm(world, horizon))],
+            policies=[Certified(policy, best_arm=int(totals.best_fixed_arms(world, np.array([horizon]))[0]))],
             environments=[world],
             record=np.array([horizon]),
             num_seeds=num_seeds,
@@ -193,15 +192,6 @@ def _certify_one(
         coords={"fact": list(FACTS), "expectation": list(EXPECTATIONS)},
         attrs={"run_seconds": timing.run_seconds},
     )
-
-
-def best_fixed_arm(world: Environment, horizon: int) -> int:
-    """The arm with the least expected loss over rounds 1 to ``horizon``."""
-    world = as_arrays(world)
-    if is_stationary(world):
-        return int(jnp.argmin(world.means(jnp.int32(1))))
-    total = jax.lax.fori_loop(1, horizon + 1, lambda t, total: total + world.means(t), jnp.zeros(world.num_arms))
-    return int(jnp.argmin(total))
 
 
 def _expectations(policy: UniINF, world: Environment, horizon: int, sums: Mapping[str, np.ndarray]) -> dict:

@@ -142,14 +142,28 @@ def _tally_spec(carry: Carry, program: Program) -> Tally:
 def start_block(policy: Any, num_arms: int, num_lanes: int, program: Program) -> Carry:
     """``begin`` without the compilation."""
     state = lanes.over_lanes(lambda policy: policy.init(num_arms), num_lanes)(policy)
-    names = ("loss", *(() if program.stationary else ("gap",)), *program.measures)
+    shapes = {"loss": ()} | ({} if program.stationary else {"gap": ()})
+    if program.measures:
+        measured = measure_shapes(jax.tree.map(lanes.example, policy, is_leaf=lanes.is_shared), num_arms)
+        shapes |= {name: measured[name] for name in program.measures}
+    zeros = {name: jnp.zeros((*shape, num_lanes)) for name, shape in shapes.items()}
     return Carry(
         state=state,
         t=jnp.int32(0),
         pulls=jnp.zeros((num_arms, num_lanes), jnp.int32),
-        sums={name: (jnp.zeros(num_lanes), jnp.zeros(num_lanes)) for name in names},
+        sums={name: (zero, zero) for name, zero in zeros.items()},
         failed=jnp.zeros(num_lanes, jnp.int32),
     )
+
+
+def measure_shapes(policy: Any, num_arms: int) -> dict[str, tuple[int, ...]]:
+    """The shape of everything that ``policy.measure`` returns, a number or a number per arm."""
+
+    def one_round(policy):
+        state, x = policy.init(num_arms), jnp.full(num_arms, 1 / num_arms)
+        return policy.measure(state, jnp.int32(1), x, jnp.int32(0), jnp.zeros(()), state)
+
+    return {name: found.shape for name, found in jax.eval_shape(one_round, policy).items()}
 
 
 def play_block(program: Program, policy, environment, keys, carry: Carry, until, stops) -> tuple[Carry, Tally]:

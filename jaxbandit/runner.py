@@ -196,12 +196,7 @@ class _Counter:
 def measure_names(policy: Policy, num_arms: int) -> list[str]:
     """What ``measures`` may name: fields of the state, and what ``policy.measure`` returns."""
     fields = getattr(_initial_state(policy, num_arms), "_fields", ())
-    measure = getattr(policy, "measure", None)
-    if measure is None:
-        return list(fields)
-    state, x = policy.init(num_arms), jnp.full(num_arms, 1 / num_arms)
-    t, arm, loss = jnp.int32(1), jnp.int32(0), jnp.zeros(())
-    return [*fields, *jax.eval_shape(measure, state, t, x, arm, loss, state)]
+    return [*fields, *(engine.measure_shapes(policy, num_arms) if hasattr(policy, "measure") else ())]
 
 
 def by_structure(points: Sequence[Any]) -> list[list[int]]:

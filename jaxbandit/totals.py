@@ -1,13 +1,14 @@
 """What a block hands out, added up on the host in float64: tallies, regret, traces."""
 
 import functools
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import engine
-from jaxbandit.game import Environment, as_arrays
+from jaxbandit.game import Environment, as_arrays, is_stationary
 
 _APART = 16  # numbers between the lanes of one row and the next
 _LANES = 64  # whose regret is added up at once
@@ -99,16 +100,26 @@ class Gaps:
                 means = np.asarray(as_arrays(environment).means(jnp.int32(1)), np.float64)
             self.of_arm = means - means.min()
             return
-        environment = as_arrays(environment)
-        arms, best = np.zeros(environment.num_arms), 0.0
-        fixed = []
-        for first, last in zip([0, *record[:-1]], record, strict=True):
-            for start in range(int(first), int(last), _ROUNDS):
-                rounds = np.arange(start + 1, start + _ROUNDS + 1, dtype=np.int32)
-                means = np.asarray(_means(environment, rounds), np.float64)[: int(last) - start]
-                arms, best = arms + means.sum(axis=0), best + means.min(axis=1).sum()
-            fixed.append(best - arms.min())
-        self.best_fixed = np.asarray(fixed)
+        self.best_fixed = np.asarray([best - arms.min() for arms, best in _expected(environment, record)])
+
+
+def best_fixed_arms(environment: Environment, record: np.ndarray) -> np.ndarray:
+    """The arm that regret at each recorded round is against: of the least expected loss up to there, [R]."""
+    if is_stationary(environment):
+        return np.full(len(record), np.argmin(Gaps(environment, record, stationary=True).of_arm))
+    return np.asarray([arms.argmin() for arms, _ in _expected(environment, record)])
+
+
+def _expected(environment: Environment, record: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
+    """At each recorded round, the expected loss so far of every arm, [K], and of who knows the best in each round."""
+    environment = as_arrays(environment)
+    arms, best = np.zeros(environment.num_arms), 0.0
+    for first, last in zip([0, *record[:-1]], record, strict=True):
+        for start in range(int(first), int(last), _ROUNDS):
+            rounds = np.arange(start + 1, start + _ROUNDS + 1, dtype=np.int32)
+            means = np.asarray(_means(environment, rounds), np.float64)[: int(last) - start]
+            arms, best = arms + means.sum(axis=0), best + means.min(axis=1).sum()
+        yield arms, best
 
 
 @jax.jit

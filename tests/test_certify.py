@@ -13,6 +13,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import certify as certificates
+from jaxbandit import totals
 from jaxbandit.certify import CONTROLS, broken, certify, default_worlds, holds, read_worlds
 from jaxbandit.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.game import as_arrays
@@ -265,8 +266,9 @@ def test_a_world_without_a_moment_has_no_expectation_to_check():
 
 def test_the_best_arm_of_a_changing_world():
     law = jb.Bernoulli(means=[0.2, 0.5, 0.8])
-    assert certificates.best_fixed_arm(law, 10) == 0
-    assert certificates.best_fixed_arm(jb.Switching(law, lengths=[3, 100]), 10) == 2
+    assert totals.best_fixed_arms(law, np.array([1, 10])).tolist() == [0, 0]
+    changing = jb.Switching(law, lengths=[3, 100])
+    assert totals.best_fixed_arms(changing, np.array([3, 5, 10])).tolist() == [0, 0, 2]
 
 
 def test_worlds_by_name(tmp_path):

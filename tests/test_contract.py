@@ -294,15 +294,18 @@ def test_relabelled_arms_relabel_the_play(name):
 
 
 @policies
-def test_measures_are_scalars_that_sum(name):
+def test_measures_are_numbers_that_sum(name):
+    """One a round, or one per arm."""
     policy = make(name)
     shapes = measured(policy)
     if not hasattr(policy, "measure"):
         pytest.skip("has no measure")
     assert shapes
-    assert all(value.shape == () for value in shapes.values())
+    assert all(value.shape in ((), (3,)) for value in shapes.values())
     ds = simulate(policy, horizon=50, num_seeds=3, record=[10, 50])
-    assert all(np.isfinite(ds[key]).all() and ds[key].dims == ("seed", "round") for key in shapes)
+    for key, value in shapes.items():
+        assert np.isfinite(ds[key]).all()
+        assert ds[key].dims == ("seed", "round", "arm")[: 2 + len(value.shape)]
 
 
 @policies

@@ -453,6 +453,9 @@ def test_measures_are_the_terms_of_the_decomposition(num_arms):
     np.testing.assert_allclose(measured["shift"], shift, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(measured["skipped"], game.skipped)
     np.testing.assert_array_equal(measured["skip_error"], np.where(game.skipped, np.abs(game.loss), 0))
+    by_arm = np.zeros((ROUNDS, num_arms))
+    by_arm[np.arange(ROUNDS), game.arm] = measured["skip_error"]
+    np.testing.assert_array_equal(measured["skip_error_by_arm"], by_arm)
     assert 5 < game.skipped.sum() < ROUNDS - 5
 
 

@@ -150,6 +150,17 @@ def test_decomposition_stacks_the_terms(shown):
     assert shown["titles"][0] == "uniinf in pareto"
     top = max(path.vertices[:, 1].max() for path in shown["panels"][0].collections[-1].get_paths())
     assert top == pytest.approx(3.5 * float(ds.regret.isel(policy=0, environment=0).mean("seed")[-1]))
+    # What the bound has: without the best arm, which stands first in one world and changes in the other.
+    worlds = {
+        "pareto": jb.Pareto(means=[0.5, 1.0], tail_index=1.5),
+        "switching": jb.Switching(jb.Bernoulli(means=[0.2, 0.8])),
+    }
+    share = xr.DataArray([0.75, 0.25], dims="arm", coords={"arm": [0, 1]})
+    ds = ds.sel(environment=list(worlds)).assign(skip_error_by_arm=lambda ds: ds.skip_error * share)
+    plots.decomposition(ds, "x.png", worlds=worlds)
+    assert shown["legend"][2] == "|SkipErr| off the best arm"
+    top = max(path.vertices[:, 1].max() for path in shown["panels"][0].collections[-1].get_paths())
+    assert top == pytest.approx(2.0 * float(ds.regret.isel(policy=0, environment=0).mean("seed")[-1]))
     with pytest.raises(ValueError, match=r"no div, shift, skip_error in the dataset; run with measures = \['div'"):
         plots.decomposition(synthetic(LABELS, measures=False), "x.png")
 

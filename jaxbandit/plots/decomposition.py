@@ -7,11 +7,12 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbandit import style
+from jaxbandit import style, totals
 from jaxbandit.plots.common import labelled, world_name
 from jaxbandit.results import summary
 
 PARTS = {"div": "Div", "shift": "Shift", "skip_error": "|SkipErr|"}
+BY_ARM, OFF_BEST = "skip_error_by_arm", "|SkipErr| off the best arm"  # what the bound has, where it was recorded
 OPTIONAL = {"calibration": "calibration"}  # drawn where it was recorded
 COLOURS = {name: style.COLOURS[n] for name, n in (("div", 4), ("shift", 5), ("skip_error", 3), ("calibration", 2))}
 
@@ -27,13 +28,14 @@ def decomposition(
     """The terms that bound uniINF's regret, stacked over rounds, beside the regret itself.
 
     Args:
-      ds: Recorded with ``measures=("div", "shift", "skip_error")``, and perhaps ``"calibration"``.
+      ds: Recorded with ``measures=("div", "shift", "skip_error")``, and perhaps ``"calibration"``. The bound has the
+        skipping error off the best arm: record ``"skip_error_by_arm"`` too.
       path: Where to write.
       title: Heads the figure.
-      worlds: The worlds by label, for their names.
+      worlds: The worlds by label, for their names and best arms.
       also: Further endings to write it with.
     """
-    terms = _terms(ds)
+    terms = _terms(ds, worlds)
     ds = labelled(ds)
     regret = summary(ds).regret_mean
     with style.panels(_titles(ds, worlds), title) as (figure, panels):
@@ -42,9 +44,9 @@ def decomposition(
             panel.stackplot(ds["round"].values, *stack, labels=terms, colors=list(COLOURS.values()), alpha=0.85)
             panel.plot(ds["round"], regret.sel(where), color="black", label="pseudo-regret")
             panel.set(xscale="log", xlabel="round", ylabel="mean over seeds")
-        note = "|SkipErr| is that of all arms, the best one included"
-        note += "" if OPTIONAL["calibration"] in terms else "; the bound adds 2σ(K − 1)"
-        style.legend(figure, panels[0], note)
+        notes = [] if OFF_BEST in terms else ["|SkipErr| is that of all arms, the best one included"]
+        notes += [] if OPTIONAL["calibration"] in terms else ["the bound adds 2σ(K − 1)"]
+        style.legend(figure, panels[0], "; ".join(notes))
         return style.save(figure, path, also)
 
 
@@ -68,7 +70,7 @@ def balance(
       worlds: The worlds by label, for their names.
       also: Further endings to write it with.
     """
-    terms = _terms(ds)
+    terms = _terms(ds, worlds)
     ds = labelled(ds)
     regret, rounds = summary(ds).regret_mean, ds["round"].values
     grown = terms["Shift"] - terms["Shift"].isel(round=0)
@@ -92,14 +94,25 @@ def balance(
         return style.save(figure, path, also)
 
 
-def _terms(ds: xr.Dataset) -> dict[str, xr.DataArray]:
+def _terms(ds: xr.Dataset, worlds: Mapping[str, Any] | None) -> dict[str, xr.DataArray]:
     """The mean of every term that was recorded, by the name figures give it."""
     missing = [part for part in PARTS if part not in ds]
     if missing:
         raise ValueError(f"no {', '.join(missing)} in the dataset; run with measures = {list(PARTS)}")
     parts = PARTS | {name: text for name, text in OPTIONAL.items() if name in ds}
     ds = labelled(ds)
+    if BY_ARM in ds and all(str(label) in (worlds or {}) for label in ds.environment.values):
+        ds = ds.assign(skip_error=_off_best(ds, worlds or {}))
+        parts |= {"skip_error": OFF_BEST}
     return {text: ds[name].mean("seed") if "seed" in ds[name].dims else ds[name] for name, text in parts.items()}
+
+
+def _off_best(ds: xr.Dataset, worlds: Mapping[str, Any]) -> xr.DataArray:
+    """The skipping error of all arms but the one that regret is against."""
+    rounds = ds["round"].values
+    best = [totals.best_fixed_arms(worlds[str(label)], rounds) for label in ds.environment.values]
+    best = xr.DataArray(best, dims=("environment", "round"), coords={"environment": ds.environment, "round": rounds})
+    return ds[BY_ARM].where(ds.arm != best, 0).sum("arm")
 
 
 def _cells(ds: xr.Dataset) -> list[dict[str, Any]]:

@@ -134,11 +134,13 @@ class UniINF:
         x_next = log_barrier(after.cumulative_loss, S_next)
         shift = (S_next - S) * (jnp.sum(jnp.log(x_next)) - log_benchmark)
         first = S * (jnp.sum(jnp.log(x)) - log_benchmark)  # the term t = 0, where S_0 = 0
+        skip_error = jnp.where(skips, jnp.abs(loss), 0)
         return {
             "skipped": skips.astype(x.dtype),
             "div": div,
             "shift": shift + jnp.where(t == 1, first, 0),
-            "skip_error": jnp.where(skips, jnp.abs(loss), 0),
+            "skip_error": skip_error,
+            "skip_error_by_arm": jnp.where(one_hot(arm, num_arms), skip_error, 0),  # the bound leaves out the best
             # The price of y~ instead of the best arm itself, as the paper bounds it.
             "calibration": jnp.where(skips, 0, jnp.abs(loss)) * (num_arms - 1) / self.horizon,
         }
