@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+MAX_ROUNDS = 2**31 - 1
 # What newcomers call keys of a study file, and what to write where one is missing.
 SYNONYMS = dict.fromkeys(("world", "worlds", "env", "envs", "environment"), "environments") | {"policy": "policies"}
 EXAMPLES = {
@@ -18,6 +19,8 @@ EXAMPLES = {
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
     """The rounds to record at, checked: log-spaced if a number is given."""
     check_whole("horizon", horizon, 2, "regret needs at least two rounds")
+    if horizon > MAX_ROUNDS:
+        raise ValueError(f"horizon must be at most {MAX_ROUNDS}, got {horizon}; rounds are counted in 32 bits")
     if isinstance(record, int | np.integer) and not isinstance(record, bool):
         check_whole("record", record, 1)
         spaced = np.geomspace(1, horizon, int(record)) if record > 1 else np.array([horizon])
@@ -41,6 +44,13 @@ def check_whole(name: str, value: Any, least: int, why: str = "") -> None:
         raise ValueError(f"{name} must be a whole number, got {value!r}; write {int(value)}")
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}" + (f"; {why}" if why else ""))
+
+
+def check_seed(seed: Any) -> None:
+    """Raises unless ``seed`` is a whole number of at most 64 bits."""
+    check_whole("seed", seed, 0)
+    if seed >= 2**64:
+        raise ValueError(f"seed must be below 2^64, got {seed}; a key has 64 bits")
 
 
 def check_history(policies: Sequence[Any], rounds: int) -> None:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandit import arms, random
 from jaxbandit.types import Array
@@ -79,7 +80,11 @@ class GameState(NamedTuple):
 
 def game_key(seed: int | Array, n: int | Array) -> Array:
     """The key of game ``n`` of a study seeded with ``seed``."""
-    return jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), n)
+    if isinstance(seed, int | np.integer):  # jax.random.key reads 64 bits of it in float64 only
+        key = jax.random.wrap_key_data(jnp.asarray(random.seed_words(seed)), impl="threefry2x32")
+    else:
+        key = jax.random.key(seed, impl="threefry2x32")
+    return jax.random.fold_in(key, n)
 
 
 def as_arrays(obj: Any) -> Any:

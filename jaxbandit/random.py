@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandit.types import Array
 
@@ -21,6 +22,14 @@ DRAWS = 1 << 24  # draws a stream may make in one round
 PRNG = "threefry2x32-20, counter (round, consumer, pair), key fold_in(key(seed), n)"
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+def seed_words(seed: int) -> np.ndarray:
+    """The key words of a seed, uint32 [2]: made on the host, where float32 and float64 read the same 64 bits of it."""
+    seed = int(seed)
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"seed must be a whole number from 0 to 2^64 - 1, got {seed}")
+    return np.asarray([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
 
 
 def threefry2x32(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -65,6 +65,8 @@ class Engine:
                 seen = f"JAX sees {len(available)}; `jaxbandit doctor` shows them"
                 raise ValueError(f"Engine.devices is {count}, but {seen}")
             devices = available[:count]
+        elif not devices:
+            raise ValueError("Engine.devices is an empty list; leave it out for all devices, or name at least one")
         return Mesh(np.asarray(devices), (engine.LANES,))
 
     def apart(self) -> bool:
@@ -166,7 +168,7 @@ def _play(job: Job, config: Engine, sink: Sink, counter: "_Counter", keeper: Kee
             block = blocks.Block(
                 _take(policies, policy_of),
                 _take(environments, environment_of),
-                _key_words(job.seed, seed_of.astype(np.uint32)),
+                _key_words(random.seed_words(job.seed), seed_of.astype(np.uint32)),
                 program=dataclasses.replace(program, trace=bool((seed_of[: numbers.size] < job.trace).any())),
                 record=job.record,
                 num_arms=job.num_arms,
@@ -261,7 +263,6 @@ def _take(stacked: Any, index: np.ndarray) -> Any:
 
 
 @jax.jit
-def _key_words(seed: Any, numbers: Any) -> jax.Array:
+def _key_words(key: Any, numbers: Any) -> jax.Array:
     """The key words of the games with these numbers, uint32 [2, lanes]: ``game_key``, which is slower to compile."""
-    key = jax.random.key_data(jax.random.key(seed, impl="threefry2x32"))
     return jnp.stack(random.threefry2x32((key[0], key[1]), (jnp.zeros_like(numbers), numbers)))

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import assumptions, labels, results, runner, xla
-from jaxbandit.checks import check_choice, check_history, check_whole, recorded_rounds
+from jaxbandit.checks import check_choice, check_history, check_seed, check_whole, recorded_rounds
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, as_grid, for_run, registry_name, suggest
 from jaxbandit.policies import POLICIES
@@ -63,7 +63,7 @@ def simulate(
     config = engine or Engine()
     rounds = recorded_rounds(horizon, record)
     check_whole("num_seeds", num_seeds, 1)
-    check_whole("seed", seed, 0)
+    check_seed(seed)
     check_whole("trace", trace, 0)
     check_choice("dtype", dtype, ("float32", "float64"))
     check_choice("keep", keep, ("seeds", "summary"))

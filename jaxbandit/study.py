@@ -65,7 +65,7 @@ class Study(pydantic.BaseModel):
     title: str = "untitled study"
     horizon: int = pydantic.Field(ge=2)
     num_seeds: int = pydantic.Field(ge=1)
-    seed: int = pydantic.Field(default=0, ge=0)
+    seed: int = pydantic.Field(default=0, ge=0, lt=2**63)
     record: int | list[int] = 64
     dtype: Literal["float32", "float64"] = "float32"
     keep: Literal["seeds", "summary"] = "seeds"

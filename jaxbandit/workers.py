@@ -24,9 +24,9 @@ def in_order(
     # Daemons, unlike those of an executor: a process that ends while XLA compiles does not wait for it.
     threads = [threading.Thread(target=_serve, args=(work, tasks, halt, errors), daemon=True) for _ in range(count)]
     waiting: collections.deque[Future] = collections.deque()
-    for thread in threads:
-        thread.start()
     try:
+        for thread in threads:
+            thread.start()
         for item in items:
             waiting.append(Future())
             tasks.put((item, waiting[-1]))
@@ -44,7 +44,8 @@ def in_order(
         for _ in threads:
             tasks.put(None)
         for thread in threads:
-            thread.join()
+            if thread.ident is not None:  # it was started
+                thread.join()
 
 
 def _serve(work: Callable, tasks: queue.SimpleQueue, halt: threading.Event, errors: list[BaseException]) -> None:

@@ -6,6 +6,7 @@ compile cache; ``JAXBANDIT_CACHE=DIR`` moves it. ``jaxbandit doctor`` shows what
 
 import functools
 import hashlib
+import importlib.util
 import os
 import pathlib
 import platform
@@ -34,6 +35,10 @@ ORDER = {
 }
 _EXTRA = "--xla_backend_extra_options="
 _WIDTH = "--xla_cpu_prefer_vector_width"  # XLA takes 256 bits unless told otherwise
+# Kernels with many results are for the engine's programs alone: in others XLA's pass may end the process (two scatters
+# under one vmap do). So it is off in XLA_FLAGS, and on again in ``compiler_options``, which replace the list.
+_PASSES = "--xla_disable_hlo_passes="
+_FOR_US = "cpu_multi_output_fusion"
 
 SECOND_CACHE = pathlib.Path("/sys/devices/system/cpu/cpu0/cache/index2/size")
 
@@ -44,7 +49,7 @@ _warned = False
 def configure() -> None:
     """Called once, when ``jaxbandit`` is imported."""
     global _late
-    if os.environ.get("JAXBANDIT_XLA", "on").lower() != "off":
+    if os.environ.get("JAXBANDIT_XLA", "on").lower() != "off" and not _may_have_accelerator():
         _late = xla_bridge.backends_are_initialized()
         if not _late:
             os.environ["XLA_FLAGS"] = with_options(flags(), wide="avx512f" in _cpu_features())
@@ -57,9 +62,16 @@ def configure() -> None:
 
 
 def compiler_options() -> dict[str, Any]:
-    """Of the engine's programs: where every core has a device of its own, kernels are not split among the cores."""
-    apart = setting("jax_num_cpu_devices") == usable_cores() and status() == "yes"
-    return {"xla_disable_hlo_passes": "cpu-parallel-task-assigner"} if apart else {}
+    """Of programs that play games: kernels with many results, not split among cores that have a device each.
+
+    A program of yours that plays them (``jb.play`` under a ``jit`` of your own) is as fast with
+    ``jax.jit(..., compiler_options=jaxbandit.xla.compiler_options())``.
+    """
+    if status() != "yes":
+        return {}
+    off = [name for name in _passes_off(flags()) if name != _FOR_US]
+    off += ["cpu-parallel-task-assigner"] if setting("jax_num_cpu_devices") == usable_cores() else []
+    return {"xla_disable_hlo_passes": ",".join(off) or "none"}  # an empty list would leave XLA_FLAGS in force
 
 
 def setting(name: str) -> Any:
@@ -76,13 +88,17 @@ def status() -> str:
     """Whether this module's settings are in force, and if not, why."""
     if os.environ.get("JAXBANDIT_XLA", "on").lower() == "off":
         return "no: JAXBANDIT_XLA=off"
-    return "no: JAX was started before jaxbandit was imported" if _late else "yes"
+    if _may_have_accelerator():
+        return "no: JAX may find a GPU or TPU; JAX_PLATFORMS=cpu for the CPU's options"
+    if _late:
+        return "no: JAX was started before jaxbandit was imported"
+    other = [name for name, value in OPTIONS.items() if f"{name}={value}" not in flags()]
+    return f"no: XLA_FLAGS have another {', '.join(other)}" if other else "yes"
 
 
 def tuned() -> bool:
     """Whether programs are compiled for a CPU with our options in force."""
-    decided = all(f"{name}={value}" in flags() for name, value in OPTIONS.items())
-    return jax.default_backend() == "cpu" and not _late and decided
+    return jax.default_backend() == "cpu" and status() == "yes"
 
 
 def with_options(flags: str, wide: bool) -> str:
@@ -96,7 +112,21 @@ def with_options(flags: str, wide: bool) -> str:
         parts[parts.index(extra)] = ",".join([extra, *ours])
     if wide and _WIDTH not in flags:
         parts.append(f"{_WIDTH}=512")
-    return " ".join(parts)
+    parts = [part for part in parts if not part.startswith(_PASSES)]
+    return " ".join([*parts, _PASSES + ",".join(dict.fromkeys([*_passes_off(flags), _FOR_US]))])
+
+
+def _passes_off(flags: str) -> list[str]:
+    """Passes that ``XLA_FLAGS`` switch off."""
+    given = [part.removeprefix(_PASSES) for part in flags.split() if part.startswith(_PASSES)]
+    return given[-1].split(",") if given else []
+
+
+def _may_have_accelerator() -> bool:
+    """Whether JAX may compile for more than CPUs: its other backends would be given a CPU's options of LLVM too."""
+    if setting("jax_platforms"):
+        return setting("jax_platforms") != "cpu"
+    return any(importlib.util.find_spec(name) for name in ("jax_plugins", "libtpu"))
 
 
 def usable_cores() -> int:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import blocks, engine, fusion, runner, xla
+from jaxbandit import blocks, engine, fusion, random, runner, xla
 from jaxbandit.game import as_arrays, is_stationary
 from jaxbandit.types import pytree
 from tests.helpers import PEAK, assert_mean, filled, knows_peak
@@ -156,11 +156,16 @@ def test_the_second_cache_is_as_the_system_says(tmp_path, monkeypatch):
         assert xla.second_cache.__wrapped__() == size
 
 
-@pytest.mark.parametrize("seed", [0, 7, 2**31 - 1])
+@pytest.mark.parametrize("seed", [0, 7, 2**31 - 1, 2**31, 2**32 + 1, 2**64 - 1])
 def test_lanes_have_the_keys_of_their_games(seed):
+    """They are those of JAX where it reads 64 bits of a seed, whatever is played in."""
     numbers = np.array([0, 1, 63, 10**6, 2**32 - 1], np.uint32)
-    expected = [jax.random.key_data(jb.game_key(seed, n)) for n in numbers]
-    np.testing.assert_array_equal(runner._key_words(seed, numbers).T, expected)
+    with jax.enable_x64(True):
+        key = jax.random.key(np.uint64(seed), impl="threefry2x32")
+        expected = [jax.random.key_data(jax.random.fold_in(key, n)) for n in numbers]
+    keys = [jax.random.key_data(jb.game_key(seed, n)) for n in numbers]
+    np.testing.assert_array_equal(keys, expected)
+    np.testing.assert_array_equal(runner._key_words(random.seed_words(seed), numbers).T, expected)
 
 
 def test_seeds_differ_and_seed_matters():
@@ -413,16 +418,44 @@ def test_late_import_still_right(tmp_path):
     assert out.stdout.strip() == "40"
 
 
+def test_other_programs_of_the_process_are_left_alone(tmp_path):
+    """Under the engine's own options XLA ends the process at these two scatters."""
+    code = (
+        "import jaxbandit as jb, jax, jax.numpy as jnp\n"
+        "scatter = jax.vmap(lambda a, b, i, x: (a.at[i].add(x), b.at[i].add(x * x)))\n"
+        "zeros = jnp.zeros((64, 10))\n"
+        "print(float(jax.jit(scatter)(zeros, zeros, jnp.arange(64) % 10, jnp.ones(64))[0].sum()), jb.xla.status())\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert out.stdout.split() == ["64.0", "yes"]
+
+
+def test_a_cpus_options_are_for_cpus_alone(monkeypatch):
+    assert xla.status() == "yes"
+    assert xla.compiler_options()["xla_disable_hlo_passes"]
+    settings = {"jax_platforms": "cuda,cpu"}
+    monkeypatch.setattr(xla, "setting", settings.get)
+    assert "GPU or TPU" in xla.status()
+    assert xla.compiler_options() == {}
+    settings["jax_platforms"] = "cpu"
+    assert xla.status() == "yes"
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_extra_options=-unroll-threshold=9")
+    assert "have another xla_cpu_use_multi_output_fusion, -unroll-threshold" in xla.status()
+
+
 def test_xla_settings_keep_what_the_user_set():
     options = xla.OPTIONS | xla.ORDER
     ours = ",".join(f"{name}={value}" for name, value in options.items())
-    assert xla.with_options("", wide=False) == f"--xla_backend_extra_options={ours}"
+    off = "--xla_disable_hlo_passes=cpu_multi_output_fusion"
+    assert xla.with_options("", wide=False) == f"--xla_backend_extra_options={ours} {off}"
     assert xla.with_options("--xla_foo=1", wide=False).startswith("--xla_foo=1 --xla_backend_extra_options=")
     mine = "--xla_backend_extra_options=bar=2"
-    assert xla.with_options(f"{mine} --xla_foo=1", wide=False) == f"{mine},{ours} --xla_foo=1"
+    assert xla.with_options(f"{mine} --xla_foo=1", wide=False) == f"{mine},{ours} --xla_foo=1 {off}"
     mine = "--xla_backend_extra_options=" + ",".join(f"{name}=off" for name in options)
-    assert xla.with_options(mine, wide=False) == mine
-    assert xla.with_options(mine, wide=True) == f"{mine} --xla_cpu_prefer_vector_width=512"
+    assert xla.with_options(mine, wide=False) == f"{mine} {off}"
+    assert xla.with_options(mine, wide=True) == f"{mine} --xla_cpu_prefer_vector_width=512 {off}"
     mine = f"{mine} --xla_cpu_prefer_vector_width=128"
-    assert xla.with_options(mine, wide=True) == mine
+    assert xla.with_options(mine, wide=True) == f"{mine} {off}"
+    passes = "--xla_disable_hlo_passes=dce"
+    assert xla.with_options(f"{passes} {mine}", wide=True) == f"{mine} {passes},cpu_multi_output_fusion"
     assert xla.cache_directory("here") == pathlib.Path("here")

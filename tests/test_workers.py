@@ -75,3 +75,19 @@ def test_the_first_error_is_raised_whoever_plays_before_it():
 
     with pytest.raises(ValueError, match="broken off"):
         workers.in_order(work, range(2), 2, lambda _: None)
+
+
+def test_threads_that_cannot_all_be_started_leave_none_behind(monkeypatch):
+    start, before = threading.Thread.start, threading.active_count()
+    started = []
+
+    def limited(thread):
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        workers.in_order(lambda item, halt: item, range(10), 3, lambda _: None)
+    assert threading.active_count() == before
