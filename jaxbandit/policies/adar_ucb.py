@@ -51,7 +51,7 @@ class AdaRUCB:
         V = \frac{1}{n-1} \sum_j (X_j 1[|X_j| \le M] - \hat\mu)^2, \\
         B &= \hat\mu + \sqrt{2 V L / n} + 10 M L / n.
 
-    Regret :math:`O(\sum_i (\sigma^\alpha / \Delta_i)^{1/(\alpha - 1)} \Delta_i \log T)` where the best arm's losses are
+    Regret :math:`O(\sum_i (\sigma^\alpha / \Delta_i)^{1/(\alpha - 1)} \log T)` where the best arm's losses are
     truncated non-negative. Ties go to the lowest index.
 
     The bounded form keeps the three sums at thresholds :math:`2^{b/r}` from :math:`2^{-20}` to :math:`2^{40}`, r =
@@ -65,7 +65,7 @@ class AdaRUCB:
       after_pairs: What is played when the pairs are over: "repeat" the last arm (default), or the "first" arm.
       resolution: Thresholds per octave of the bounded form.
       form: "bounded" memory (default), or "exact".
-      max_rounds: Of the exact form, which keeps every reward: pass the rounds you run.
+      max_rounds: Of the exact form, which keeps every reward and refuses to play more: pass the rounds you run.
 
     Example:
       >>> import jax, jaxbandit as jb

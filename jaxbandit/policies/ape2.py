@@ -42,8 +42,8 @@ class APE2:
       form: "bounded" (default) keeps log4(max_rounds) + 2 means per arm and is off the estimate by at most
         :math:`0.02 (c / n^{1-1/p}) \, \overline{|Y/c|^p}`, exact at n = 1, 4, 16, ...; "exact" keeps every
         reward and takes O(max_rounds) time a round.
-      max_rounds: Rounds that are covered. Set it to the horizon with the exact form, whose state is that long;
-        later rewards are not kept. The bounded form only stops to widen its scale there.
+      max_rounds: Rounds that are covered. Set it to the horizon with the exact form, whose state is that long and
+        which refuses to play more. The bounded form only stops to widen its scale there.
 
     Example:
       >>> import jaxbandit as jb

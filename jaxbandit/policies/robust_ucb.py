@@ -73,7 +73,7 @@ class RobustUCB:
         \text{Catoni: } & \theta + 2 \sqrt{v L / n} \text{ if } n \ge 4 L, \text{ else } \infty; \quad
         \sum_j \psi(a (X_j - \theta)) = 0, \quad a^2 = \frac{2 L}{n (v + 2 v L / (n - 2 L))}.
 
-    Regret :math:`O(\sum_i (\sigma^\alpha / \Delta_i)^{1/(\alpha - 1)} \Delta_i \log T)` in a stochastic world.
+    Regret :math:`O(\sum_i (\sigma^\alpha / \Delta_i)^{1/(\alpha - 1)} \log T)` in a stochastic world.
 
     The exact form keeps every reward, ``max_rounds`` per arm. The bounded form has a state of polylogarithmic size:
 
@@ -86,7 +86,7 @@ class RobustUCB:
       moves by at most :math:`a^2 / 8` times the sum of squares within bins, at most
       :math:`0.043 \sum_j X_j^2 + n \sigma^2 / 4096`: less than 1 % of the width where sums are as the moment says.
 
-    Beyond ``max_rounds`` the confidence of the grid stays, and the exact form forgets.
+    Beyond ``max_rounds`` the confidence of the grid stays; the exact form refuses to play more.
 
     Attributes:
       moment_order: :math:`\alpha` of :math:`E|\ell|^\alpha \le \sigma^\alpha`, in (1, 2]; 2 for Catoni.
