@@ -5,7 +5,6 @@ draw: the time of a uniINF round in a world minus that in one whose losses cost 
 """
 
 import argparse
-import dataclasses
 import pathlib
 import statistics
 
@@ -18,7 +17,7 @@ from benchmarks.records import replaced
 from jaxbandit import random
 from jaxbandit.arms import pick
 from jaxbandit.environments.laws import Law
-from jaxbandit.grid import text
+from jaxbandit.tables import default_text
 from jaxbandit.types import Array, field, public_fields, pytree
 from jaxbandit.xla import usable_cores
 
@@ -72,11 +71,10 @@ def table() -> str:
 
 def fields(cls: type) -> str:
     """Fields with their defaults; those that take a number per arm are marked."""
-    shown = []
-    for name, spec in public_fields(cls).items():
-        default = "" if spec.default in (dataclasses.MISSING, None) else f"={text(spec.default)}"
-        shown.append(f"`{name}{default}`" + ("\\*" if spec.metadata.get("per_arm") else ""))
-    return ", ".join(shown)
+    return ", ".join(
+        f"`{name}{default_text(spec.default)}`" + ("\\*" if spec.metadata.get("per_arm") else "")
+        for name, spec in public_fields(cls).items()
+    )
 
 
 def picture(world) -> str:

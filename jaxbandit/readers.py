@@ -16,6 +16,8 @@ from jaxbandit import aslib
 from jaxbandit.environments.replay import Replay
 from jaxbandit.measured import arm_names, as_table
 
+TABLE_FIELDS = {"replay": "losses", "scheduled": "means"}  # what stands in the file that an entry names as ``table``
+TABLE_OPTIONS = ("key", "arms", "header")  # keys of such an entry that go to ``read_table``
 _ENDINGS = (".npy", ".npz", ".csv", ".parquet")
 _KINDS = ".npy, .npz, .csv, .parquet, or an ASlib scenario folder"
 
@@ -95,11 +97,8 @@ def read_table(
 
 
 def replay_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, Any]:
-    """The fields of a ``replay`` entry of a study; ``table`` names a file, from the study's directory.
-
-    ``key``, ``arms`` and ``header`` go to ``read_table``.
-    """
-    read, values = _named_table("replay", "losses", values, directory)
+    """The fields of a ``replay`` entry of a study; ``table`` names a file, from the study's directory."""
+    read, values = _named_table("replay", values, directory)
     if read is None:
         return values
     scale = values.get("scale")
@@ -117,7 +116,7 @@ def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -
     pattern = entry.get("table")
     if entry.get("name") != "replay" or not isinstance(pattern, str) or not set(pattern) & set("*?["):
         return [dict(entry)]
-    options = {option: entry[option] for option in ("key", "arms", "header") if option in entry}
+    options = {option: entry[option] for option in TABLE_OPTIONS if option in entry}
     found = []
     for path in sorted(directory.glob(pattern)):
         if path.suffix.lower() not in _ENDINGS and not (path / "description.txt").is_file():
@@ -155,14 +154,13 @@ def _scale(scale: Any, table: Table) -> Any:
 
 def scheduled_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, Any]:
     """The fields of a ``scheduled`` entry of a study; ``table`` may name a file of means, as in ``replay_fields``."""
-    read, values = _named_table("scheduled", "means", values, directory)
+    read, values = _named_table("scheduled", values, directory)
     return values if read is None else {"means": read.losses} | values
 
 
-def _named_table(
-    name: str, field: str, values: dict[str, Any], directory: pathlib.Path
-) -> tuple[Table | None, dict[str, Any]]:
+def _named_table(name: str, values: dict[str, Any], directory: pathlib.Path) -> tuple[Table | None, dict[str, Any]]:
     """The table that an entry names, if it does, and its other values."""
+    field = TABLE_FIELDS[name]
     if "table" not in values:
         if field not in values:
             raise ValueError(f'{name} needs table = "path of a file", or {field} = [[...], ...]')
@@ -173,7 +171,7 @@ def _named_table(
         raise ValueError(f"{name}: table must be the path of one file, got {path!r}; give every table its own entry")
     if field in values:
         raise ValueError(f"{name}: both {field} and table ({path}) are given; keep one")
-    options = {option: values.pop(option) for option in ("key", "arms", "header") if option in values}
+    options = {option: values.pop(option) for option in TABLE_OPTIONS if option in values}
     return read_table(directory / path, **options), values
 
 

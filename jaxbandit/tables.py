@@ -14,7 +14,7 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
-from jaxbandit import entries, xla
+from jaxbandit import entries, readers, xla
 from jaxbandit.forecast import Forecast
 from jaxbandit.grid import text
 from jaxbandit.inspection import Inspection
@@ -175,7 +175,8 @@ def registry_table(section: str) -> Table:
     """The names of ``policies`` or ``environments`` that a study may use, and what worlds declare."""
     columns = {"moments": "moments", "best arm truncated non-negative": "nonnegative"}
     columns = columns if section == "environments" else {}
-    table = Table("name", "fields", *columns, "what it is", title=section, title_justify="left")
+    table = Table("name", "keys", *columns, "what it is", title=section, title_justify="left")
+    table.caption, table.caption_justify = "* must be given; a horizon that is not given is the study's", "left"
     for name in entries.names(section):
         try:
             cls = entries.find_class(name, section, pathlib.Path())
@@ -183,15 +184,30 @@ def registry_table(section: str) -> Table:
             table.add_row(name, "", *("" for _ in columns), str(error))
             continue
         told = (str(getattr(cls, attribute, "")) for attribute in columns.values())
-        table.add_row(name, ", ".join(_field_text(cls)), *told, (cls.__doc__ or "").strip().splitlines()[0])
+        about = (cls.__doc__ or "").strip().splitlines()[0]
+        table.add_row(name, Text(", ".join(_keys(name, cls, section))), *told, Text(about))
     return table
 
 
-def _field_text(cls: type) -> list[str]:
-    return [
-        name + ("" if spec.default is dataclasses.MISSING else f"={text(spec.default)}")
-        for name, spec in public_fields(cls).items()
-    ]
+def default_text(value: Any) -> str:
+    """The default of a field as a study file has it; nothing if there is none, or it is empty."""
+    if value is dataclasses.MISSING or value is None or value == "":
+        return ""
+    return "=" + (str(value).lower() if isinstance(value, bool) else text(value))
+
+
+def _keys(name: str, cls: type, section: str) -> list[str]:
+    """The keys of an entry of a study file with their defaults; those that must be given are marked."""
+    shown = []
+    for field, spec in public_fields(cls).items():
+        filled = section == "policies" and field == "horizon"
+        needed = (spec.default is dataclasses.MISSING and not filled) or spec.metadata.get("nested")
+        if field == readers.TABLE_FIELDS.get(name):
+            shown.append(f"table* (or {field})")
+        else:
+            key = entries.CALLED if field == "name" else field
+            shown.append(f"{key}*" if needed else key + default_text(spec.default))
+    return [*shown, *(readers.TABLE_OPTIONS if name in readers.TABLE_FIELDS else ())]
 
 
 def inspection_tables(name: str, found: Inspection) -> list[Table]:

@@ -10,6 +10,8 @@ import xarray as xr
 from typer.testing import CliRunner
 
 from jaxbandit import cli
+from jaxbandit.environments import ENVIRONMENTS
+from jaxbandit.policies import POLICIES
 
 STUDY = """
 title = "two seconds"
@@ -135,7 +137,10 @@ def test_bad_study_ends_with_its_message(tmp_path, monkeypatch, main):
     ("command", "shown"),
     [
         ("doctor", ("devices", "XLA_FLAGS", "compile cache", "jaxlib")),
-        ("list", ("uniinf", "pareto")),
+        (
+            "list",
+            ("uniinf", "pareto", "* must be given", "damped=true", "law*, growth=1.6, lengths", "table* (or losses)"),
+        ),
         ("--version", ("jaxbandit 0",)),
     ],
 )
@@ -144,3 +149,11 @@ def test_it_tells(command, shown, main):
     assert not code
     for word in shown:
         assert word in said.out
+
+
+def test_list_is_plain(main):
+    said = main("list")[1].out
+    for markup in (":math:", "`", "=None", "=,", "restart=0"):
+        assert markup not in said
+    for name, cls in (POLICIES | ENVIRONMENTS).items():
+        assert f"│ {name} " in said, cls

@@ -24,10 +24,11 @@ class RewardState(NamedTuple):
 
 @pytree
 class UCB1:
-    r"""The arm with the largest mean reward plus :math:`\sqrt{2 \log n / n_i}`, n plays so far.
+    r"""The arm with the largest mean reward plus a bonus that shrinks with its plays.
 
-    Each arm is played once first. Regret :math:`\sum_i 8 \log T / \Delta_i + O(1)` for rewards in an interval
-    of length 1; no guarantee for heavy tails or adversaries. Ties go to the lowest index.
+    The bonus is :math:`\sqrt{2 \log n / n_i}` after n rounds, :math:`n_i` of them with arm i; each arm is played once
+    first. Regret :math:`\sum_i 8 \log T / \Delta_i + O(1)` for rewards in an interval of length 1; no guarantee for
+    heavy tails or adversaries. Ties go to the lowest index.
 
     Attributes:
       exploration: Multiplies the bonus; 1 is the paper's, for rewards in an interval of length 1.
@@ -68,10 +69,10 @@ class UCB1:
 
 @pytree
 class MOSS:
-    r"""UCB1 with the bonus :math:`\sqrt{\max(\log (T / (K n_i)), 0) / n_i}`: minimax optimal.
+    r"""UCB1 with a bonus that is zero once an arm had its share of the horizon: minimax optimal.
 
-    Each arm is played once first. Regret :math:`O(\sqrt{KT})` for rewards in an interval of length 1.
-    Ties go to the lowest index.
+    The bonus is :math:`\sqrt{\max(\log (T / (K n_i)), 0) / n_i}`; each arm is played once first. Regret
+    :math:`O(\sqrt{KT})` for rewards in an interval of length 1. Ties go to the lowest index.
 
     Attributes:
       horizon: :math:`T`.
@@ -115,9 +116,10 @@ class MOSS:
 
 @pytree
 class GaussianThompson:
-    r"""The arm with the largest draw from :math:`N(\sum r / (n_i + 1), 1 / (n_i + 1))`.
+    r"""The arm with the largest draw from a Gaussian around its mean reward, narrower with every play.
 
-    Regret :math:`O(\sqrt{KT \log K})` for rewards in [0, 1].
+    After :math:`n_i` plays with rewards r it is :math:`N(\sum r / (n_i + 1), 1 / (n_i + 1))`. Regret
+    :math:`O(\sqrt{KT \log K})` for rewards in [0, 1].
 
     Attributes:
       exploration: Multiplies the standard deviation of the draws; 1 is the paper's.
