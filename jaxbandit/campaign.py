@@ -154,6 +154,7 @@ class Campaign:
                 "attrs": {
                     "title": self.study.title,
                     **({} if self.study.held_tables() else {"study": self.study.toml()}),
+                    **({} if self.study.data is None else {"tables": "--data"}),
                     "jaxbandit": __version__,
                     "numpy": np.__version__,
                     "dtype": self.study.dtype,

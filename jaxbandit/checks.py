@@ -1,5 +1,7 @@
-"""Checks of what a caller asks for: whole numbers, choices, the rounds to record at."""
+"""Checks of what a caller asks for: study files, whole numbers, choices, the rounds to record at."""
 
+import pathlib
+import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +16,21 @@ EXAMPLES = {
     "policies": 'at least one: [[policies]] and below it name = "uniinf"',
     "environments": 'at least one: [[environments]] and below it name = "pareto", means = [0.5, 1.0], tail_index = 1.6',
 }
+
+
+def read_file(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
+    """The text of a study file and what it says, or an error that names the file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
+    except FileNotFoundError:
+        raise ValueError(
+            f"{path} does not exist; give the path of a study file such as experiments/quickstart.toml"
+        ) from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from None
 
 
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:

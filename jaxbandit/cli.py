@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from jaxbandit import commands, run_study, teams
+from jaxbandit import commands, figures, run_study, teams
 from jaxbandit.campaign import Report
 from jaxbandit.interrupt import InterruptedRunError, interruptible
 from jaxbandit.progress import bar
@@ -170,11 +170,17 @@ def plot(
     from jaxbandit.assemble import opened
 
     ds = opened(source)
+    worlds = plots.worlds_of(ds, data)
+    if not worlds and data is None and figures.need_worlds(ds.attrs.get("study", "")):
+        raise ValueError(
+            "its figures need the worlds, and tables of the study are not found from here; "
+            f"say where they are: {shlex.join(['jaxbandit', 'plot', str(source), '--data', 'TABLES'])}"
+        )
     made = plots.draw(
         ds,
         out or (source if source.is_dir() else source.parent) / "figures",
         formats=[ending.strip() for ending in formats.split(",")],
-        worlds=plots.worlds_of(ds, data),
+        worlds=worlds,
         method=band,
         simultaneous=simultaneous,
     )
@@ -244,8 +250,7 @@ def doctor() -> None:
 
 
 def _read(path: pathlib.Path, quick: bool, precision: float | None, data: pathlib.Path | None) -> Study:
-    study = Study.load(path, data)
-    study = study.quick() if quick else study
+    study = Study.load(path, data, quick=quick)
     return study if precision is None else study.changed(precision=precision)
 
 

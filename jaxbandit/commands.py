@@ -25,8 +25,7 @@ def sensitivity(
     from jaxbandit import sensitivity as asked
     from jaxbandit.sensitivity import tables
 
-    plan = Study.load(study)
-    plan = plan.quick() if quick else plan
+    plan = Study.load(study, quick=quick)
     directory = out or pathlib.Path("results") / (f"{study.stem}-quick" if quick else study.stem)
     console = Console(width=None if sys.stdout.isatty() else 160, quiet=quiet or as_json)
     try:

@@ -1,6 +1,7 @@
 """Which figures a study asks for: names and options, checked before anything is played."""
 
 import dataclasses
+import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "table": (),
 }
 REQUIRED = {"sweep": ("x",), "atlas": ("x", "y")}
+NEED_WORLDS = ("both_worlds", "table")  # they tell stochastic worlds from adversarial ones
 COMMON = ("policies", "environments", "file", "title")
 
 
@@ -42,6 +44,11 @@ class Figure:
     environments: tuple[str, ...] = ()
     file: str = ""
     title: str = ""
+
+
+def need_worlds(study: str) -> bool:
+    """Whether a figure that a study file (its text) names cannot be drawn without the worlds."""
+    return any(figure.name in NEED_WORLDS for figure in read_figures(tomllib.loads(study).get("figures", [])))
 
 
 def read_figures(entries: Sequence[str | Mapping[str, Any]]) -> list[Figure]:

@@ -1,13 +1,12 @@
 """Study files: what to play, read from TOML and checked before anything runs."""
 
 import pathlib
-import tomllib
 from typing import Any, Literal
 
 import pydantic
 
 from jaxbandit import entries, quick
-from jaxbandit.checks import EXAMPLES, SYNONYMS, check_history, problems, recorded_rounds
+from jaxbandit.checks import EXAMPLES, SYNONYMS, check_history, problems, read_file, recorded_rounds
 from jaxbandit.entries import Declared, Entry
 from jaxbandit.figures import Figure, read_figures
 from jaxbandit.grid import Grid, for_run, suggest
@@ -84,6 +83,7 @@ class Study(pydantic.BaseModel):
 
     _directory: pathlib.Path = pydantic.PrivateAttr(default=pathlib.Path())
     _data: pathlib.Path | None = pydantic.PrivateAttr(default=None)
+    _table_rounds: int | None = pydantic.PrivateAttr(default=None)  # that tables must have, if not all of the study's
     _text: str | None = pydantic.PrivateAttr(default=None)
     _tables: list[dict[str, Any]] | None = pydantic.PrivateAttr(default=None)
     _worlds: list[tuple[Entry, Grid]] | None = pydantic.PrivateAttr(default=None)  # tables are read once
@@ -98,23 +98,13 @@ class Study(pydantic.BaseModel):
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
 
     @classmethod
-    def load(cls, path: str | pathlib.Path, data: str | pathlib.Path | None = None) -> "Study":
-        """A study file, checked: every policy and world is built once; tables are looked for in ``data`` if given."""
+    def load(cls, path: str | pathlib.Path, data: str | pathlib.Path | None = None, *, quick: bool = False) -> "Study":
+        """A study file, checked; tables are looked for in ``data`` if given, ``quick`` cuts it down."""
         path = pathlib.Path(path)
-        try:
-            text = path.read_text(encoding="utf-8")
-            content = tomllib.loads(text)
-        except FileNotFoundError:
-            raise ValueError(
-                f"{path} does not exist; give the path of a study file such as experiments/quickstart.toml"
-            ) from None
-        except OSError as error:
-            raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ValueError(f"{path} is not valid TOML: {error}") from None
-        study = parse(content, str(path), path.parent, data)
+        text, content = read_file(path)
+        study = parse(content, str(path), path.parent, data, QUICK_ROUNDS if quick else None)
         study._text = text
-        return study
+        return study.quick() if quick else study
 
     def save(self, path: str | pathlib.Path) -> pathlib.Path:
         """Writes the study as TOML; ``Study.load`` reads it back."""
@@ -193,6 +183,11 @@ class Study(pydantic.BaseModel):
         """Where paths in the study start, and where its own modules are looked for."""
         return self._directory.resolve()
 
+    @property
+    def data(self) -> pathlib.Path | None:
+        """Where its tables are, if not beside its file."""
+        return self._data
+
     def policy_entries(self) -> list[Entry]:
         """The checked entries of ``policies``."""
         return [
@@ -239,19 +234,22 @@ class Study(pydantic.BaseModel):
     def _environment_tables(self) -> list[dict[str, Any]]:
         """The entries of ``environments``, one for each file where they name tables by a pattern."""
         if self._tables is None:
-            rounds = int(recorded_rounds(self.horizon, self.record)[-1])
-            place = self._data or self._directory
+            place, rounds = self._data or self._directory, self._last_round("replay")
             self._tables = [one for table in self.environments for one in each_table(table, place, rounds)]
         return self._tables
 
+    def _last_round(self, name: str) -> int:
+        """The last round that a world of that name is played to."""
+        last = int(recorded_rounds(self.horizon, self.record)[-1])
+        return min(last, self._table_rounds or last) if name == "replay" else last
+
     def _environments(self) -> list[tuple[Entry, Grid]]:
         if self._worlds is None:
-            rounds = int(recorded_rounds(self.horizon, self.record)[-1])
             read = [
                 entries.read_entry(table, "environments", self._directory, {}, self._data)
                 for table in self._environment_tables()
             ]
-            self._worlds = [(entry, for_run(entry.grid(), rounds)) for entry in read]
+            self._worlds = [(entry, for_run(entry.grid(), self._last_round(entry.name))) for entry in read]
         return self._worlds
 
     @pydantic.model_validator(mode="before")
@@ -276,6 +274,7 @@ class Study(pydantic.BaseModel):
         if context and "directory" in context:
             self._directory = pathlib.Path(context["directory"])
             self._data = None if context.get("data") is None else pathlib.Path(context["data"])
+            self._table_rounds = context.get("table_rounds")
         self.figure_list()
         known = [name for entry in self.policy_entries() for name in (entry.name, entry.label)]
         for name in self.quick_policies:
@@ -304,12 +303,17 @@ def parse(
     where: str = "study",
     directory: str | pathlib.Path = ".",
     data: str | pathlib.Path | None = None,
+    table_rounds: int | None = None,
 ) -> Study:
-    """A table as a checked ``Study``; paths are relative to ``directory``, those of tables to ``data`` if given."""
+    """A table as a checked ``Study``; paths are relative to ``directory``, those of tables to ``data`` if given.
+
+    Tables in stored order must have all rounds of the study, or ``table_rounds``.
+    """
     if content.get("needs_data") and data is None:
         raise DataNeededError(f"{where} plays on tables of your own, in --data DIR: {content['needs_data']}")
     try:
-        return Study.model_validate(content, context={"directory": pathlib.Path(directory), "data": data})
+        context = {"directory": pathlib.Path(directory), "data": data, "table_rounds": table_rounds}
+        return Study.model_validate(content, context=context)
     except pydantic.ValidationError as error:
         raise ValueError(f"{where}: {problems(error.errors(), EXAMPLES)}") from None
     except ValueError as error:

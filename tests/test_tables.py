@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import jaxbandit as jb
 from jaxbandit import cli, study
@@ -346,6 +347,45 @@ def test_bad_tables_in_a_study(study_file, change, message):
     study_file.write_text(STUDY.replace('table = "data/latency.csv"', change))
     with pytest.raises(ValueError, match=message):
         study.read(study_file)
+
+
+def test_results_say_how_to_find_tables_that_lie_elsewhere(tmp_path, monkeypatch):
+    (tmp_path / "tables").mkdir()
+    write(tmp_path / "tables", "csv")
+    text = STUDY.replace("data/latency.csv", "latency.csv").replace("scale = [1.0, 0.5]", "")
+    (tmp_path / "study.toml").write_text('figures = ["both_worlds"]\n' + text)
+    monkeypatch.chdir(tmp_path)
+
+    def asked(*command):
+        return CliRunner().invoke(cli.app, command)
+
+    done = asked("run", "study.toml", "--out", "out", "--data", "tables")
+    assert done.exit_code == 0, done.output
+    assert asked("report", "out", "--data", "tables").exit_code == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert (
+        "jaxbandit run study.toml --out results/out --data TABLES\njaxbandit report results/out --data TABLES" in page
+    )
+    assert "start at the folder of the tables, TABLES" in page
+    with pytest.warns(UserWarning, match="latency.csv does not exist"):
+        done = asked("plot", "out")
+    assert "say where they are: jaxbandit plot out --data TABLES" in str(done.exception)
+    assert asked("plot", "out", "--data", "tables", "--format", "png").exit_code == 0
+
+
+def test_a_quick_study_plays_on_tables_as_long_as_itself(tmp_path):
+    for name, rows in (("long", 2_500), ("short", 1_500)):
+        np.save(tmp_path / f"{name}.npy", np.ones((rows, 2)))
+    text = STUDY.replace("horizon = 4", "horizon = 5_000").replace("data/latency.csv", "*.npy")
+    (tmp_path / "study.toml").write_text(text)
+    with pytest.warns(UserWarning, match=r"^short.npy is left out in stored order: 1500 rows, 2000 rounds$"):
+        made = study.Study.load(tmp_path / "study.toml", quick=True)
+    assert [(entry["table"], made.horizon) for entry in made.environments] == [("long.npy", 2_000)]
+    with (
+        pytest.warns(UserWarning, match=r"rows, 5000 rounds"),
+        pytest.raises(ValueError, match=r"no table '\*.npy' of 5000 rounds"),
+    ):
+        study.Study.load(tmp_path / "study.toml")
 
 
 def inspected(monkeypatch, capsys, *args):

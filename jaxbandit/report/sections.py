@@ -2,6 +2,7 @@
 
 import collections
 import shlex
+import tomllib
 import urllib.parse
 from collections.abc import Iterator
 from typing import Any
@@ -155,6 +156,8 @@ def provenance(findings: Findings | None, render: Render, answers: Answers | Non
     directory = shlex.quote(f"results/{name or 'study'}")
     version = attrs.get("jaxbandit", "")
     commands = [*(["run"] if findings is not None else []), *(answers.commands if answers else [])]
+    elsewhere = attrs.get("tables") == "--data" or bool(study and tomllib.loads(study).get("needs_data"))
+    given = " --data TABLES" if elsewhere else ""
     return render(
         "provenance.html",
         rows={title: _plain(value) for title, value in said.items() if value not in (None, "")},
@@ -164,9 +167,10 @@ def provenance(findings: Findings | None, render: Render, answers: Answers | Non
         commands=[
             f"pip install 'jaxbandit[{'report,sensitivity' if 'sensitivity' in commands else 'report'}]"
             f"{f'=={version}' if version else ''}'",
-            *(f"jaxbandit {command} study.toml --out {directory}" for command in commands),
-            f"jaxbandit report {directory}",
+            *(f"jaxbandit {name} study.toml --out {directory}{given if name == 'run' else ''}" for name in commands),
+            f"jaxbandit report {directory}{given}",
         ],
+        elsewhere=elsewhere,
     )
 
 

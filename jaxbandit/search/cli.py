@@ -88,8 +88,7 @@ def _searched(
 ) -> tuple[list["Found"], pathlib.Path, Console]:
     """All searches of a study, with a bar for each, and an end at Ctrl-C that keeps the steps so far."""
     console = Console(width=None if sys.stdout.isatty() else 160)
-    study = Study.load(path)
-    study = study.quick() if quick else study
+    study = Study.load(path, quick=quick)
     directory = out or pathlib.Path("results") / (f"{path.stem}-quick" if quick else path.stem)
     directory.mkdir(parents=True, exist_ok=True)
     if not silent:
