@@ -1,4 +1,4 @@
-"""What a policy was told about the tail, held against what the world knows."""
+"""What a policy was told about the tail, held against what the world knows; worlds without a choice."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +23,12 @@ def violated_bounds(policies: Iterable[Any], environments: Iterable[Any]) -> lis
     return list(dict.fromkeys(sentence for sentence in said if sentence))
 
 
+def one_armed(environments: Iterable[Any]) -> list[str]:
+    """A sentence for every kind of world in which there is nothing to learn."""
+    kinds = dict.fromkeys(type(environment).__name__ for environment in environments if environment.num_arms == 1)
+    return [f"{kind} has one arm: every policy has regret 0; give it two or more" for kind in kinds]
+
+
 def told(violated: Sequence[str]) -> Iterator[str]:
     """Violated bounds as a reader wants them: the first few, and how many more there are."""
     for sentence in violated[:NAMED]:
@@ -31,9 +37,9 @@ def told(violated: Sequence[str]) -> Iterator[str]:
         yield f"{len(violated) - NAMED:,} more like it; all are in the dataset's attrs['warnings']"
 
 
-def warn(violated: Sequence[str], stacklevel: int) -> None:
-    """Says them as warnings, ``stacklevel`` as seen from the caller."""
-    for sentence in told(violated):
+def warn(violated: Sequence[str], environments: Iterable[Any], stacklevel: int) -> None:
+    """Says violated bounds, and which worlds have one arm, as warnings; ``stacklevel`` as seen from the caller."""
+    for sentence in (*told(violated), *one_armed(environments)):
         warnings.warn(sentence, stacklevel=stacklevel + 1)
 
 

@@ -71,7 +71,7 @@ class Campaign:
                 for sentence in assumptions.violated_bounds([game.policy], [game.environment])
             )
         )
-        assumptions.warn(self.warnings, stacklevel=4)
+        assumptions.warn(self.warnings, (game.environment for game in self.games), stacklevel=4)
 
     def todo(self) -> list[Cell]:
         """The cells that are missing."""

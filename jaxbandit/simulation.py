@@ -94,7 +94,7 @@ def simulate(
     attrs["policy"] = "; ".join(repr(point) for grid in policies for point in grid.points[:1])
     attrs["environment"] = "; ".join(repr(point) for grid in environments for point in grid.points[:1])
     violated = assumptions.violated_bounds(study.policies, study.environments)
-    assumptions.warn(violated, stacklevel=2)
+    assumptions.warn(violated, study.environments, stacklevel=2)
     attrs["warnings"] = "\n".join(violated)
     attrs["infinite_losses"] = int(np.isinf(variables["loss"][..., -1]).sum())
     return ds.assign_attrs(attrs)

@@ -212,6 +212,13 @@ def test_a_bound_the_world_violates_is_said(order, bound, message):
     assert ds.attrs["warnings"].startswith("HTINF is told")
 
 
+def test_a_world_without_a_choice_is_said():
+    one = jb.Bernoulli(means=[0.5])
+    with pytest.warns(UserWarning, match=r"^Bernoulli has one arm: every policy has regret 0; give it two or more$"):
+        ds = jb.simulate(jb.Uniform(), [one, jb.Bernoulli(means=[0.2, 0.8])], horizon=10, num_seeds=2)
+    assert (ds.regret.isel(environment=0) == 0).all()
+
+
 def test_hundreds_of_violated_bounds_are_counted_not_listed():
     policies = jb.grid(jb.HTINF, moment_order=1.4, moment_bound=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     with pytest.warns(UserWarning) as caught:
