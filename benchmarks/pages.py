@@ -1,4 +1,4 @@
-"""The outputs and figures of docs/tutorial.md and docs/faq.md: ``python -m benchmarks.pages`` plays them and writes.
+"""The outputs and figures of the tutorial, FAQ and replay pages: ``python -m benchmarks.pages`` plays and writes them.
 
 Blocks of a page run in order, in one process and one directory: Python with the names of the blocks before, TOML is
 saved under the name in its first comment, ``jaxbandit`` commands go to the command line. A ``text`` block after one of
@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from jaxbandit.cli import app
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
-PAGES = [DOCS / "tutorial.md", DOCS / "faq.md"]
+PAGES = [DOCS / "tutorial.md", DOCS / "faq.md", DOCS / "replay.md"]
 IMAGES = {"heat.png": "tutorial-heat.png", "results/first/figures/regret.png": "tutorial-regret.png"}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -33,7 +33,7 @@ def played(page: str, directory: pathlib.Path, sizes: Mapping[str, str]) -> str:
         nonlocal printed
         language, code = found[1], found[2]
         if language == "text":
-            return f"```text\n{printed.rstrip()}\n```"
+            return "\n".join(["```text", *(line.rstrip() for line in printed.rstrip().splitlines()), "```"])
         for size, other in sizes.items():
             code = code.replace(size, other)
         printed = _run(language, code, names)
@@ -61,7 +61,7 @@ def _command(line: str) -> str:
     done = CliRunner().invoke(app, shlex.split(line, comments=True)[1:], catch_exceptions=False)
     if done.exit_code:
         raise RuntimeError(f"{line} ended with {done.exit_code}: {done.output}")
-    lines = [text.rstrip() for text in done.stdout.splitlines()]
+    lines = done.stdout.splitlines()
     return "".join(f"{text}\n" for text in lines if not text.startswith("compiled "))  # times are of one machine
 
 

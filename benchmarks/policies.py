@@ -118,7 +118,8 @@ def measure(share: float) -> dict[str, str]:
                 / (seconds(yardstick, horizon // 5) / (horizon // 5) / seats(yardstick))
             )
         each = statistics.median(times) / horizon / seats(policy)
-        costs[name] = f"{each * 1e9:.0f} ({statistics.median(ratios):.1f})"
+        ratio = 1.0 if isinstance(policy, jb.UniINF) else statistics.median(ratios)
+        costs[name] = f"{each * 1e9:.0f} ({ratio:.1f})"
         print(f"{name:40} {costs[name]}", flush=True)
     return costs
 

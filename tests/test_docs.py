@@ -15,7 +15,8 @@ from benchmarks import pages
 from jaxbandit import cli
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
-TINY = {"20_000": "200", "10_000": "100", "256": "16", "512": "24"}  # sizes of the pages, and those they are run with
+# Sizes of the pages, and those they are run with.
+TINY = {"20_000": "200", "10_000": "100", "4_000": "400", "256": "16", "512": "24"}
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +101,7 @@ def test_pages_run(tmp_path, monkeypatch):
         outputs = [
             block for language, block in pages.BLOCK.findall(pages.played(page, tmp_path, TINY)) if language == "text"
         ]
-        assert len(outputs) >= 3, name
+        assert len(outputs) >= (1 if name == "replay.md" else 3), name
         assert all(block.strip() for block in outputs), name
     for made, kept in pages.IMAGES.items():
         assert (tmp_path / made).stat().st_size > 5_000
