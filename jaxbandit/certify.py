@@ -9,14 +9,13 @@ import math
 import pathlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 from typing import Any
 
 import jax
 import numpy as np
 import xarray as xr
 
-from jaxbandit import entries, runner, study, totals
+from jaxbandit import entries, runner, student, study, totals
 from jaxbandit.environments import Bernoulli, Pareto, StudentT, Switching
 from jaxbandit.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.game import Environment
@@ -212,7 +211,7 @@ def _expectations(policy: UniINF, world: Environment, horizon: int, sums: Mappin
 
     excess = np.stack([left - right for left, right in sides])
     stderr = excess.std(axis=1, ddof=1) / math.sqrt(excess.shape[1]) if excess.shape[1] > 1 else np.full(2, np.inf)
-    half = NormalDist().inv_cdf(0.5 + LEVEL / 2) * stderr
+    half = student.quantile(0.5 + LEVEL / 2, max(1, excess.shape[1] - 1)) * stderr
     return {
         "ratio": np.array([left.mean() / right.mean() for left, right in sides]),
         "excess": excess.mean(axis=1),

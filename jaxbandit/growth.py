@@ -10,6 +10,8 @@ import xarray as xr
 from jaxbandit import statistics
 from jaxbandit.statistics import NUM_RESAMPLES, Interval
 
+TINY = 1e-100  # of regret
+
 
 def slope(
     regret: xr.DataArray,
@@ -68,7 +70,7 @@ def slope(
         resamples = statistics.resamples(curves.shape[-1], num_resamples, seed)
         fits = [_exponent(cell, weights, resamples, level) for cell in cells]
         found = Interval(*(np.reshape(part, template.shape) for part in zip(*fits, strict=True)))
-    text = f"bootstrap over seeds (studentised, {num_resamples} resamples), {level:.0%}"
+    text = f"bootstrap over seeds (studentised, {num_resamples} resamples), {100 * level:g}%"
     window = {"first": round(float(rounds[inside][0])), "last": round(float(rounds[inside][-1])), "kind": kind}
     return statistics.as_dataset(found, template, "slope", {"band": text, **window})
 
@@ -85,13 +87,14 @@ def _exponent(curves: np.ndarray, weights: np.ndarray, resamples: np.ndarray, le
 
     means = resamples @ curves.T  # [resamples, rounds]
     positive = (means > 0).all(axis=1)
-    resamples, means = resamples[positive], means[positive]
+    means = np.maximum(means, TINY)  # a mean with no logarithm is as one towards 0: of its slope the sign is known
     # A slope of logarithms is, to first order, the mean over seeds of sum_r weight_r value_r / mean_r.
     influence = (weights / means) @ curves
     variance = np.sum(resamples * influence**2, axis=1) - np.sum(resamples * influence, axis=1) ** 2
-    errors = np.sqrt(np.maximum(variance, 0) / (count - 1))
+    errors = statistics.stderr_of(variance, count)
     shift = np.log(means) @ weights - estimate
-    t = np.divide(shift, errors, out=np.zeros_like(shift), where=errors > 1e-12 * max(abs(estimate), 1e-300))
+    known = positive & (errors > 1e-12 * max(abs(estimate), 1e-300))
+    t = statistics.in_errors(shift, errors, known, level, count)
     upper, lower = np.quantile(t, [0.5 + level / 2, 0.5 - level / 2])
     return Interval(*map(np.asarray, (estimate, stderr, estimate - upper * stderr, estimate - lower * stderr)))
 
@@ -159,7 +162,10 @@ def onset(
             "stopped": (dims, stopped),
         },
         coords={**cell.coords, "doubling": ends[2:]},
-        attrs={"band": f"bootstrap (studentised, {num_resamples} resamples), one-sided {level:.0%}", "margin": margin},
+        attrs={
+            "band": f"bootstrap (studentised, {num_resamples} resamples), one-sided {100 * level:g}%",
+            "margin": margin,
+        },
     )
 
 

@@ -111,7 +111,7 @@ class Inspection:
         name = "tail index in (1, 2]"
         known = self.typical_index[~np.isnan(self.typical_index)]
         if known.size == 0:
-            return name, "unclear", f"too few rounds: the top {self.tail_fractions[0]:.0%} are fewer than {LEAST}"
+            return name, "unclear", f"too few rounds: the top {100 * self.tail_fractions[0]:g}% are fewer than {LEAST}"
         inside = (known > 1) & (known <= 2)
         answer = "yes" if inside.all() else "unclear" if inside.any() else "no"
         span = f"median over arms {known.min():.3g} to {known.max():.3g} over {known.size} thresholds"

@@ -9,7 +9,8 @@ seeds. tests/test_precision.py measures the coverage.
 
 import math
 from collections.abc import Callable, Iterable
-from statistics import NormalDist
+
+from jaxbandit import student
 
 LEVEL = 0.95
 FIRST_LOOK = 256
@@ -37,7 +38,7 @@ def half_width(moments: Moments) -> float:
     count, mean, squares, _ = moments
     if count < 2:
         return math.inf
-    t = student_quantile(0.5 + LEVEL / 2, count - 1)
+    t = student.quantile(0.5 + LEVEL / 2, count - 1)
     t += (2 * t * t + 1) * abs(_skewness(moments)) / (6 * math.sqrt(count))
     half = t * math.sqrt(squares / (count - 1) / count)
     return 0.0 if half == 0 else half / abs(mean) if mean else math.inf
@@ -67,12 +68,3 @@ def seeds_needed(moments_of: Callable[[int], Moments | None], num_seeds: int, pr
 def _skewness(moments: Moments) -> float:
     count, _, squares, cubes = moments
     return 0.0 if squares == 0 else cubes / count / (squares / count) ** 1.5
-
-
-def student_quantile(p: float, freedom: float) -> float:
-    """Of Student's t, by the Cornish-Fisher expansion; right to 2e-4 from 10 degrees of freedom on."""
-    z = NormalDist().inv_cdf(p)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / freedom + second / freedom**2 + third / freedom**3

@@ -5,15 +5,15 @@ import math
 import numpy as np
 import xarray as xr
 
-from jaxbandit import statistics
+from jaxbandit import statistics, student
 
 
 def ranking(ds: xr.Dataset, *, at: int | None = None, level: float = 0.95, variable: str = "regret") -> xr.Dataset:
     """Policies in the order of their mean regret, world by world, with every pair tested.
 
     Game n of every policy meets the same luck, so two policies are compared by their difference seed by seed.
-    The test of a zero mean is Hall's: the t statistic, transformed to take out its skewness, against the
-    normal law. The p-values of all pairs of a world are corrected by Holm's method, so that with the stated
+    The test of a zero mean is Hall's: the t statistic, transformed to take out its skewness, against
+    Student's law. The p-values of all pairs of a world are corrected by Holm's method, so that with the stated
     confidence *no* pair of equals is declared different.
 
     Args:
@@ -77,7 +77,7 @@ def ranking(ds: xr.Dataset, *, at: int | None = None, level: float = 0.95, varia
             "p_holm": (of_pair, corrected),
         },
         coords={**template.coords, "rival": template["policy"].values},
-        attrs={"test": f"paired over {table.shape[-1]} seeds (Hall's t), Holm over all pairs, {level:.0%}"},
+        attrs={"test": f"paired over {table.shape[-1]} seeds (Hall's t), Holm over all pairs, {100 * level:g}%"},
     )
 
 
@@ -85,7 +85,8 @@ def skewness_corrected_p(samples: np.ndarray) -> np.ndarray:
     """Two-sided p-values of a zero mean along the last axis; 1 where all samples are 0.
 
     With t the statistic and g the skewness over sqrt(n), ``t + g t^2 / 3 + g^2 t^3 / 27 + g / 6`` is
-    normal to second order, and increasing in t.
+    normal to second order, and increasing in t. Of few normal samples, whose g is small, it has Student's law with
+    n - 1 degrees of freedom, and that is what it is held against; NaN for one sample.
     """
     count = samples.shape[-1]
     mean, stderr = statistics.mean_and_stderr(samples)
@@ -95,7 +96,7 @@ def skewness_corrected_p(samples: np.ndarray) -> np.ndarray:
         t = mean / stderr
         g = (centred**3).mean(axis=-1) / spread**3 / math.sqrt(count)
         z = np.where(spread > 0, t + g * t**2 / 3 + g**2 * t**3 / 27 + g / 6, np.where(mean == 0, 0, np.inf))
-    return np.vectorize(lambda z: math.erfc(abs(z) / math.sqrt(2)), otypes=[float])(z)
+    return student.tail(z, count - 1)
 
 
 def holm(p: np.ndarray) -> np.ndarray:

@@ -2,12 +2,12 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from jaxbandit import student
 from jaxbandit.grid import Grid, suggest
 from jaxbandit.labels import LONG_NAMES, QUANTILES, labelled_axes, product_axes, variable_dims
 
@@ -66,8 +66,9 @@ def product(ds: xr.Dataset, policy: str, environment: str) -> xr.Dataset:
 def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:
     """Mean regret with its standard error and normal band, and quantiles over seeds.
 
-    The band is ``mean +- z * stderr``; regret is bounded by T but skewed by rare seeds that settle
-    on a wrong arm, so look at the quantiles too. A dataset kept as a summary gets its band.
+    The band is ``mean +- t * stderr`` with t Student's quantile for the number of seeds, NaN for one seed; regret
+    is bounded by T but skewed by rare seeds that settle on a wrong arm, so look at the quantiles too. A dataset
+    kept as a summary gets its band.
 
     Args:
       ds: What ``simulate`` returned.
@@ -93,9 +94,9 @@ def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] =
         out = ds[["regret_mean", "regret_stderr", "regret_quantile", "failed"]].copy()
     else:
         raise ValueError("this dataset has neither `regret` nor `regret_mean`; pass what simulate() or load() returned")
-    half = _normal_quantile(0.5 + level / 2) * out.regret_stderr
+    half = _quantile(0.5 + level / 2, _seeds(ds)) * out.regret_stderr
     out["regret_low"], out["regret_high"] = out.regret_mean - half, out.regret_mean + half
-    out.attrs = {**ds.attrs, "band": f"normal, {level:.0%}"}
+    out.attrs = {**ds.attrs, "band": f"normal, {100 * level:g}%"}
     return out
 
 
@@ -123,6 +124,18 @@ def _played(regret: xr.DataArray) -> Any:
     """Seeds behind a mean; a study may have more of them in one cell than in another."""
     there = regret.notnull()
     return regret.sizes["seed"] if bool(there.all()) else there.sum("seed")
+
+
+def _seeds(ds: xr.Dataset) -> Any:
+    """Seeds behind the means of a dataset, a summary or not."""
+    if "regret" in ds:
+        return _played(ds.regret)
+    return ds.seeds if "seeds" in ds else int(ds.attrs.get("num_seeds", 0))
+
+
+def _quantile(p: float, count: Any) -> Any:
+    """Student's, for means over so many seeds."""
+    return xr.apply_ufunc(np.vectorize(lambda n: student.quantile(p, int(n) - 1), otypes=[float]), count)
 
 
 def reduce_cell(cell: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -157,7 +170,7 @@ def compare(
     if np.min(count) < 2:
         raise ValueError(f"compare() needs at least 2 seeds that both have played, got {int(np.min(count))}")
     mean, stderr = difference.mean("seed"), difference.std("seed", ddof=1) / np.sqrt(count)
-    half = _normal_quantile(0.5 + level / 2) * stderr
+    half = _quantile(0.5 + level / 2, count) * stderr
     independent = first.var("seed", ddof=1) + second.var("seed", ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return xr.Dataset(
@@ -169,7 +182,7 @@ def compare(
                 "z": mean / stderr,
                 "variance_ratio": independent / (stderr**2 * count),
             },
-            attrs={"a": str(a), "b": str(b), "band": f"normal, {level:.0%}"},
+            attrs={"a": str(a), "b": str(b), "band": f"normal, {100 * level:g}%"},
         )
 
 
@@ -195,7 +208,3 @@ def _dataset(variables: Mapping[str, np.ndarray], axes: tuple[str, ...], coords:
 
 def _is_missing(values: np.ndarray) -> np.ndarray:
     return np.isnan(values) if values.dtype.kind == "f" else values == ""
-
-
-def _normal_quantile(p: float) -> float:
-    return NormalDist().inv_cdf(p)

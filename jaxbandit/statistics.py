@@ -4,16 +4,21 @@ Regret is bounded, but rare seeds that settle on a wrong arm skew it, so that a 
 one side. The bootstrap here is *studentised*: seeds are resampled, and the resampled mean is measured in
 units of its own standard error, which follows the skewness. Quantiles and probabilities get intervals
 that hold for every distribution. Every result says in its attribute ``band`` how it was made.
+
+Few seeds: the normal interval takes Student's quantile. A resample that drew one value only has no standard error;
+it counts as Student's quantile with the sign of its shift, so that two seeds have Student's interval, and where many
+resamples are such (up to 3 seeds, or seeds that nearly all agree) no limit is nearer than about that.
 """
 
 import functools
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+
+from jaxbandit import student
 
 NUM_RESAMPLES = 2_000
 KEPT = 1 << 23  # numbers of resamples that are held on to
@@ -42,10 +47,10 @@ def band(
     Args:
       values: Any variable with a dimension ``seed``, e.g. ``ds.regret``.
       level: Coverage.
-      method: ``"normal"``, mean +- z standard errors; or ``"bootstrap"``, studentised, over seeds.
+      method: ``"normal"``, mean +- Student's quantile in standard errors; or ``"bootstrap"``, studentised, over seeds.
       simultaneous: Whether the band covers the whole curve along ``round`` at once, not each round by
         itself. Its half-width is then a quantile of the largest deviation over rounds in units of
-        standard errors: under normal multipliers, or over bootstrap samples.
+        standard errors: under normal multipliers (over a chi, as in Student's t), or over bootstrap samples.
       num_resamples: Bootstrap samples.
       seed: Of the resampling.
 
@@ -75,7 +80,7 @@ def band(
     else:
         found = bootstrap_interval(table, level, num_resamples, seed)
     how = "normal" if method == "normal" else f"bootstrap (studentised, {num_resamples} resamples)"
-    text = f"{how}, {level:.0%}" + (", simultaneous over rounds" if simultaneous else "")
+    text = f"{how}, {100 * level:g}%" + (", simultaneous over rounds" if simultaneous else "")
     return as_dataset(found, template, "mean", {"band": text})
 
 
@@ -111,7 +116,7 @@ def quantile(values: xr.DataArray, levels: Sequence[float], *, level: float = 0.
     return xr.Dataset(
         {name: (dims, np.stack(arrays)) for name, arrays in parts},
         coords={**template.coords, "quantile": list(levels)},
-        attrs={"band": f"order statistics, at least {level:.0%} for every distribution"},
+        attrs={"band": f"order statistics, at least {100 * level:g}% for every distribution"},
     )
 
 
@@ -141,31 +146,41 @@ def exceedance(values: xr.DataArray, thresholds: Sequence[float], *, level: floa
     return xr.Dataset(
         {"probability": (dims, above / count), "low": (dims, low), "high": (dims, high)},
         coords={**template.coords, "threshold": list(thresholds)},
-        attrs={"band": f"Clopper-Pearson, at least {level:.0%}"},
+        attrs={"band": f"Clopper-Pearson, at least {100 * level:g}%"},
     )
 
 
 def normal_interval(table: np.ndarray, level: float) -> Interval:
-    """Mean +- z standard errors along the last axis."""
+    """Mean +- Student's quantile in standard errors, along the last axis; NaN limits for one seed."""
     mean, stderr = mean_and_stderr(table)
-    half = NormalDist().inv_cdf(0.5 + level / 2) * stderr
+    half = student.quantile(0.5 + level / 2, table.shape[-1] - 1) * stderr
     return Interval(mean, stderr, mean - half, mean + half)
 
 
 def bootstrap_interval(table: np.ndarray, level: float, num_resamples: int = NUM_RESAMPLES, seed: int = 0) -> Interval:
     """The studentised bootstrap of the mean along the last axis; every row meets the same resamples."""
     mean, stderr = mean_and_stderr(table)
-    t = studentised(table, num_resamples, seed)
+    t = studentised(table, level, num_resamples, seed)
     upper, lower = np.quantile(t, [0.5 + level / 2, 0.5 - level / 2], axis=0)
     return Interval(mean, stderr, mean - upper * stderr, mean - lower * stderr)
 
 
-def studentised(table: np.ndarray, num_resamples: int, seed: int) -> np.ndarray:
-    """(resampled mean - mean) / resampled standard error: [resamples, ...]."""
-    weights = resamples(table.shape[-1], num_resamples, seed)
-    centred = (table - table.mean(axis=-1, keepdims=True)).reshape(-1, table.shape[-1])
+def studentised(table: np.ndarray, level: float, num_resamples: int, seed: int) -> np.ndarray:
+    """(resampled mean - mean) / resampled standard error, for limits of a level: [resamples, ...]."""
+    count = table.shape[-1]
+    weights = resamples(count, num_resamples, seed)
+    centred = (table - table.mean(axis=-1, keepdims=True)).reshape(-1, count)
     shift, square = weights @ centred.T, weights @ (centred**2).T
-    return _ratio(shift, _stderr(square - shift**2, table.shape[-1])).reshape(-1, *table.shape[:-1])
+    variance = square - shift**2
+    # Of one value only, the difference is the rounding of two equal numbers.
+    t = in_errors(shift, stderr_of(variance, count), variance > 1e-12 * square, level, count)
+    return t.reshape(-1, *table.shape[:-1])
+
+
+def in_errors(shift: np.ndarray, error: np.ndarray, known: np.ndarray, level: float, count: int) -> np.ndarray:
+    """Shifts in standard errors; Student's quantile, with the sign of the shift, where the error is not ``known``."""
+    unknown = np.sign(shift) * student.quantile(0.5 + level / 2, count - 1)
+    return np.divide(shift, error, out=unknown, where=known)
 
 
 def resamples(num_seeds: int, num_resamples: int, seed: int) -> np.ndarray:
@@ -187,7 +202,12 @@ _kept_resamples = functools.lru_cache(maxsize=2)(_resamples)
 
 def mean_and_stderr(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of the mean along the last axis."""
-    return table.mean(axis=-1), _stderr(table.var(axis=-1), table.shape[-1])
+    return table.mean(axis=-1), stderr_of(table.var(axis=-1), table.shape[-1])
+
+
+def stderr_of(variance: np.ndarray, count: int) -> np.ndarray:
+    """Of a mean of so many; NaN for one."""
+    return np.sqrt(np.maximum(variance, 0) / (count - 1 or math.nan))
 
 
 def seeds_last(values: xr.DataArray) -> tuple[np.ndarray, xr.DataArray]:
@@ -215,20 +235,17 @@ def check_level(level: float) -> None:
 def _simultaneous(table: np.ndarray, axis: int, level: float, method: str, num_resamples: int, seed: int) -> Interval:
     mean, stderr = mean_and_stderr(table)
     if method == "bootstrap":
-        t = studentised(table, num_resamples, seed)
+        # Where the seeds are too few to show how rounds hang together, Bonferroni's correction needs not know.
+        t = studentised(table, 1 - (1 - level) / mean.shape[axis], num_resamples, seed)
     else:
-        # Normal multipliers give a Gaussian curve with the correlation of the rounds.
-        count = table.shape[-1]
-        normal = np.random.default_rng(seed).standard_normal((num_resamples, count))
-        normal -= normal.mean(axis=1, keepdims=True)
+        # Normal multipliers give a Gaussian curve with the correlation of the rounds; one chi for all makes it a t.
+        count, rng = table.shape[-1], np.random.default_rng(seed)
+        normal = rng.standard_normal((num_resamples, count))
+        normal /= np.sqrt(count * rng.chisquare(count - 1, (num_resamples, 1)))
         centred = (table - mean[..., None]).reshape(-1, count)
-        t = _ratio((normal @ centred.T / count).reshape(-1, *mean.shape), stderr)
+        t = _ratio((normal @ centred.T).reshape(-1, *mean.shape), stderr)
     half = np.quantile(np.abs(t).max(axis=axis + 1, keepdims=True), level, axis=0) * stderr
     return Interval(mean, stderr, mean - half, mean + half)
-
-
-def _stderr(variance: np.ndarray, count: int) -> np.ndarray:
-    return np.sqrt(np.maximum(variance, 0) / (count - 1))
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from jaxbandit import precision
 from jaxbandit.cellfile import final_moments
@@ -68,8 +67,3 @@ def test_moments_pool():
     parts = [final_moments(part) for part in np.split(values, [10, 400])]
     np.testing.assert_allclose(precision.pooled(parts), final_moments(values), rtol=1e-9)
     assert precision.half_width((1.0, 2.0, 0.0, 0.0)) == math.inf
-
-
-@pytest.mark.parametrize("freedom", [10, 63, 1000])
-def test_student_quantile(freedom):
-    assert precision.student_quantile(0.975, freedom) == pytest.approx(stats.t.ppf(0.975, freedom), abs=2e-4)

@@ -46,7 +46,7 @@ def test_a_summary_is_tested_without_pairs_and_holds_for_every_correlation():
     stderr = np.tile(luck.std(1, ddof=1) / 8, (2, 1))
     dims = ("policy", "environment", "round")
     stats = xr.Dataset({"regret_mean": (dims, mean[..., None]), "regret_stderr": (dims, stderr[..., None])})
-    stats = stats.assign(regret_low=stats.regret_mean, regret_high=stats.regret_mean)
+    stats = stats.assign(regret_low=stats.regret_mean, regret_high=stats.regret_mean, seeds=64)
     stats = stats.assign_coords(policy=["a", "b"], environment=np.arange(200))
     sure = sum(verdict.is_sure for verdict in verdicts.verdicts(stats, stats))
     assert 1 <= sure <= 21  # binomial(200, 0.05): outside with probability 5e-4

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "jaxbandit"
 
 # A module imports only from the rows above its own (design: layers).
 LAYERS = [
-    ["types", "version", "xla", "assumptions", "measured", "aslib", "style"],
+    ["types", "version", "xla", "assumptions", "measured", "aslib", "style", "student"],
     ["random", "unrolled", "fusion", "inspection", "workers"],
     ["arms"],
     ["grouped"],

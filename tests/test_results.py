@@ -94,7 +94,7 @@ def test_summary_by_hand(sweep):
     np.testing.assert_allclose(stats.regret_mean, regret.mean(axis=3))
     stderr = regret.std(axis=3, ddof=1) / np.sqrt(24)
     np.testing.assert_allclose(stats.regret_stderr, stderr)
-    np.testing.assert_allclose(stats.regret_high - stats.regret_low, 2 * 1.959964 * stderr, rtol=1e-6)
+    np.testing.assert_allclose(stats.regret_high - stats.regret_low, 2 * 2.068658 * stderr, rtol=1e-6)
     np.testing.assert_allclose(stats.regret_quantile.sel(quantile=0.5), np.median(regret, axis=3))
     assert (stats.failed == 0).all()
 

@@ -153,12 +153,12 @@ def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95) 
 def _notes(ds: xr.Dataset, level: float) -> tuple[str, ...]:
     seeds = ds.attrs.get("num_seeds", ds.sizes["seed"])
     return (
-        f"Mean pseudo-regret over {seeds} seeds with a {level:.0%} interval (studentised bootstrap over seeds).",
+        f"Mean pseudo-regret over {seeds} seeds with a {100 * level:g}% interval (studentised bootstrap over seeds).",
         "log T since n: past round n the gain per doubling of T no longer grows (it is surely below "
-        f"{1 + MARGIN:g} times the one before, one-sided {level:.0%}): the horizon has passed the onset of the "
+        f"{1 + MARGIN:g} times the one before, one-sided {100 * level:g}%): the horizon has passed the onset of the "
         "logarithmic regime. A policy that has just ended its exploration passes too: look at n.",
         f"T^e is the growth over the last {LAST_DOUBLINGS} doublings of T, or since that n if it is later, with its "
-        f"{level:.0%} interval; none where mean regret falls or is not positive.",
+        f"{100 * level:g}% interval; none where mean regret falls or is not positive.",
         "✓: the growth that is proved has set in, for a power T^p if the exponent's interval is at most p; still above "
         "T^p if it is above p. Only with ✓ is the exponent one of the regime the theory speaks of; elsewhere it is in "
         "grey or in parentheses, and compared with nothing.",

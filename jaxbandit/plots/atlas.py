@@ -67,7 +67,8 @@ def winners(
         },
         coords={"y": axes[0], "x": axes[1], "policy": ds.policy.values},
         attrs={
-            "test": f"paired over {ds.sizes['seed']} seeds (Hall's t), Holm over all pairs in all worlds, {level:.0%}"
+            "test": f"paired over {ds.sizes['seed']} seeds (Hall's t), "
+            f"Holm over all pairs in all worlds, {100 * level:g}%"
         },
     )
 

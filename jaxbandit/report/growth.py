@@ -60,7 +60,7 @@ def panel(findings: Findings, render: Render) -> Panel | None:
         return None
     shown = {
         "doublings": comparison.LAST_DOUBLINGS,
-        "level": f"{LEVEL:.0%}",
+        "level": f"{100 * LEVEL:g}%",
         "margin": f"{1 + comparison.MARGIN:g}",
         "why": findings.no_worlds,
         "below": any(row.cell.below_zero for world in found for row in world.rows),

@@ -18,6 +18,7 @@ from jaxbandit.report.points import as_json, explorer, has_heat
 from jaxbandit.report.verdicts import Verdict
 
 MATRIX = 12  # policies up to which every pair has its cell in a table
+FEW = 8  # seeds below which intervals and tests come with a warning
 
 # What a reader of a run's attributes wants to know, in this order; `study` and `warnings` have their own places.
 PROVENANCE = {
@@ -105,7 +106,7 @@ def summary(findings: Findings, render: Render, num_troubles: int) -> str:
         partly=len(findings.verdicts) < stats.sizes["environment"],
         negative=any(row.mean < 0 for verdict in findings.verdicts for row in verdict.rows),
         troubles=num_troubles,
-        level=f"{findings.verdicts[0].level:.0%}",
+        level=f"{100 * findings.verdicts[0].level:g}%",
     )
 
 
@@ -117,7 +118,7 @@ def ranking(verdicts: list[Verdict], render: Render) -> str:
         verdicts=verdicts,
         tests=tests,
         matrix=MATRIX,
-        level=f"{verdicts[0].level:.0%}",
+        level=f"{100 * verdicts[0].level:g}%",
         tested=any(verdict.pairs is not None for verdict in verdicts),
     )
 
@@ -140,6 +141,11 @@ def _troubles_of_games(findings: Findings) -> Iterator[str]:
     short = int(((stats.seeds > 0) & (stats.seeds < asked)).sum())
     if short:
         yield f"{words.count(short, 'cell')} with fewer than {asked:,} seeds: comparisons use the seeds that all have"
+    least = int(stats.seeds.where(stats.seeds > 0).min())
+    if least == 1:
+        yield "there are cells of 1 seed: they have no interval and no test"
+    elif least < FEW:
+        yield f"intervals and tests rest on {words.count(least, 'seed')}, fewer than {FEW}: read them with care"
     said = [line for line in str(findings.ds.attrs.get("warnings", "")).splitlines() if line]
     yield from assumptions.told(said)
     platforms = str(findings.ds.attrs.get("platforms", "")).split("; ")

@@ -77,7 +77,7 @@ def _part(kind: str, ds: xr.Dataset) -> dict[str, Any]:
         "columns": list(columns),
         "rows": rows,
         "curves": "response" in ds,
-        "level": f"{LEVEL:.0%}",
+        "level": f"{100 * LEVEL:g}%",
     }
 
 

@@ -6,12 +6,13 @@ import math
 import numpy as np
 import xarray as xr
 
+from jaxbandit import student
 from jaxbandit.ranks import holm, ranking
 from jaxbandit.statistics import normal_interval
 
 UNPAIRED = (
-    "not paired: the seeds were not kept. Means are compared by normal tests that hold however two policies are "
-    'correlated, Holm over all pairs, {level:.0%}; keep = "seeds" gives sharper, paired tests'
+    "not paired: the seeds were not kept. Means are compared by t tests that hold however two policies are "
+    'correlated, Holm over all pairs, {percent:g}%; keep = "seeds" gives sharper, paired tests'
 )
 
 
@@ -103,7 +104,7 @@ def verdicts(ds: xr.Dataset, stats: xr.Dataset, level: float = 0.95) -> list[Ver
 
     Args:
       ds: With dimensions ``policy`` and ``environment``; of the seeds if they were kept, read world by world.
-      stats: Its ``summary``.
+      stats: Its ``summary``, with the number of ``seeds`` of each cell.
       level: Confidence, over all pairs of a world.
     """
     found = []
@@ -172,8 +173,8 @@ def _unpaired(stats: xr.Dataset, level: float) -> tuple:
     gaps, errors = np.abs(mean[first] - mean[second]), stderr[first] + stderr[second]
     sizes = np.divide(gaps, errors, out=np.where(gaps > 0, np.inf, 0.0), where=errors > 0)
     pairs = np.ones((len(mean), len(mean)))
-    pairs[first, second] = pairs[second, first] = holm(np.asarray([math.erfc(size / math.sqrt(2)) for size in sizes]))
-    return *limits, pairs, UNPAIRED.format(level=level), level
+    pairs[first, second] = pairs[second, first] = holm(student.tail(sizes, int(stats.seeds.min()) - 1))
+    return *limits, pairs, UNPAIRED.format(percent=100 * level), level
 
 
 def _ordered(world: str, policies: list[str], mean, low, high, pairs, test, level) -> Verdict:

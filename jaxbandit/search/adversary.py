@@ -177,7 +177,7 @@ class Adversary:
             objective=self.settings.objective,
             world=repr(world),
             given=repr(self._given),
-            band=f"studentised bootstrap over {self.settings.test_seeds} fresh seeds, {LEVEL:.0%}",
+            band=f"studentised bootstrap over {self.settings.test_seeds} fresh seeds, {100 * LEVEL:g}%",
             failed=arena.failed,
             compile_seconds=round(arena.timing.compile_seconds, 3),
             run_seconds=round(arena.timing.run_seconds, 3),

@@ -210,7 +210,7 @@ class Tuner:
         return ds.assign_attrs(
             verdict=verdict(ds, s.objective),
             within_noise=int(_within_noise(ds)),
-            band=f"studentised bootstrap over {sample}, paired, {LEVEL:.0%}",
+            band=f"studentised bootstrap over {sample}, paired, {100 * LEVEL:g}%",
             failed=arena.failed,
             compile_seconds=round(arena.timing.compile_seconds, 3),
             run_seconds=round(arena.timing.run_seconds, 3),
@@ -237,7 +237,7 @@ def verdict(ds: xr.Dataset, objective: str = "mean") -> str:
     default = float(ds.regret.sel(candidate="default"))
     name = "mean regret" if objective == "mean" else "CVaR of the regret"
     share = f" ({abs(difference) / default:.1%})" if default > 0 else ""
-    interval = f"{abs(difference):.4g}{share}, {LEVEL:.0%} interval of the difference [{low:.4g}, {high:.4g}]"
+    interval = f"{abs(difference):.4g}{share}, {100 * LEVEL:g}% interval of the difference [{low:.4g}, {high:.4g}]"
     if _within_noise(ds):
         return f"the default is within noise of the optimum found: the {name} differs by {interval}"
     if difference < 0:

@@ -139,7 +139,7 @@ def sobol(
         num_points=num_points,
         seed=seed,
         dtype=dtype,
-        band=f"bootstrap over design and seeds ({num_resamples} resamples), {level:.0%}",
+        band=f"bootstrap over design and seeds ({num_resamples} resamples), {100 * level:g}%",
     )
 
 
