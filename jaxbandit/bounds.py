@@ -11,8 +11,8 @@ References:
 import numpy as np
 
 LABELS = {
-    "minimax": "lower bound, order only: σ K^(1−1/α) T^(1/α)",
-    "instance": "lower bound, order only: Σ (σ^α/Δ)^(1/(α−1)) log T",
+    "minimax": "lower bound, order only, of the worst world: σ K^(1−1/α) T^(1/α)",
+    "instance": "lower bound, order only, of this world: Σ (σ^α/Δ)^(1/(α−1)) log T",
 }
 
 

@@ -80,7 +80,7 @@ def run(
     team = _team(dask, coordinator, num_processes, process_id)
     talk = not (quiet or as_json) and team.leads
     if talk:
-        console.print(f"[bold]{plan.title}[/bold]  ({plan.horizon:,} rounds, {plan.num_seeds:,} seeds)")
+        console.print(f"[bold]{plan.title}[/bold]  ({plan.horizon:,} rounds, {_count(plan.num_seeds, 'seed')})")
     began = time.perf_counter()
     report = Report()
 
@@ -104,8 +104,7 @@ def run(
     from jaxbandit import outcome, tables
 
     stats = tables.final_summary(ds)
-    written = outcome.write(plan, ds, stats, directory)
-    seconds = time.perf_counter() - began
+    written = outcome.write(ds, directory)
     timing = report.timing
     if as_json:
         about = {
@@ -123,15 +122,19 @@ def run(
         console.print(tables.regret_table(stats))
         for sentence in tables.failures(stats):
             console.print(sentence, style="red", markup=False)
-        aside = f"; {_cells(report.aside)} of another platform or version left aside" if report.aside else ""
-        console.print(f"{_cells(report.played)} played, {report.found} found{aside}")
+        aside = f"; {_count(report.aside, 'cell')} of another platform or version left aside" if report.aside else ""
+        console.print(f"{_count(report.played, 'cell')} played, {report.found} found{aside}")
         if report.others:
-            console.print(f"{_cells(report.others)} of another study stay beside them; what is shown is this one's")
+            console.print(f"{_count(report.others, 'cell')} of another study stay beside them; this one's are shown")
+        console.print(written, markup=False)
+    figures = outcome.draw(plan, ds, stats, directory)
+    if talk:
+        for figure in figures:
+            console.print(f"figure  {figure}", markup=False)
+        seconds = time.perf_counter() - began
         console.print(
             f"compiled {timing.compile_seconds:.1f} s, played {timing.run_seconds:.1f} s, {seconds:.1f} s in all"
         )
-        for line in written:
-            console.print(line, markup=False)
 
 
 @app.command()
@@ -150,7 +153,7 @@ def plan(
     if as_json:
         print(json.dumps(dataclasses.asdict(found), indent=1))
         return
-    console.print(f"[bold]{planned.title}[/bold]  ({planned.horizon:,} rounds, {planned.num_seeds:,} seeds)")
+    console.print(f"[bold]{planned.title}[/bold]  ({planned.horizon:,} rounds, {_count(planned.num_seeds, 'seed')})")
     console.print(tables.plan_table(found))
 
 
@@ -254,8 +257,8 @@ def _read(path: pathlib.Path, quick: bool, precision: float | None, data: pathli
     return study if precision is None else study.changed(precision=precision)
 
 
-def _cells(number: int) -> str:
-    return f"{number} cell{'s' * (number != 1)}"
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _team(

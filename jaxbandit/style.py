@@ -39,6 +39,9 @@ POLICY_LOOKS = {
 }
 
 LINE = 0.18  # inches of a legend's line
+NOTE = 7  # points of the letters that say how a figure was made
+LETTERS = 17  # of that size in an inch
+BOUND = {"color": "#777777", "linestyle": (0, (9, 3)), "linewidth": 1.3}  # a lower bound, like no policy's curve
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -190,8 +193,30 @@ def legend(figure: Any, panel: Any, note: str, handles: Mapping[str, Any] | None
     else:
         drawn, names = list(handles.values()), list(handles)
     columns = max(1, round(figure.get_figwidth() / 3))
-    options = {"title": note, "title_fontsize": 7, "ncols": min(len(names), columns), "fontsize": 8}
+    options = {"title": wrapped(figure, note), "title_fontsize": NOTE, "ncols": min(len(names), columns), "fontsize": 8}
     figure.legend(drawn, names, loc="outside lower center", **options)
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Raises unless there are file endings, and figures can be written with each."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = FigureCanvasBase.get_supported_filetypes()
+    wrong = [ending for ending in formats if ending.lower() not in known]
+    if wrong or not formats:
+        what = f"no figure can be written as {wrong[0]!r}" if wrong else "formats is empty"
+        raise ValueError(f"{what}; possible file endings are {', '.join(sorted(known))}")
+
+
+def note(figure: Any, text: str) -> None:
+    """Says under a figure without a common legend how it was made."""
+    figure.supxlabel(wrapped(figure, text), fontsize=NOTE)
+
+
+def wrapped(figure: Any, text: str) -> str:
+    """A text in lines that are no longer than a figure is wide, in the letters of notes."""
+    width = round(LETTERS * figure.get_figwidth())
+    return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
 
 
 def save(figure: Any, path: str | pathlib.Path, also: Sequence[str] = ()) -> pathlib.Path:

@@ -61,7 +61,8 @@ def regret_table(stats: xr.Dataset) -> Table:
             at = _final(stats.sel(policy=policy, environment=world))
             median = float(at.regret_quantile.sel(quantile=0.5))
             stopped = f", at {int(at['round']):,}" if int(at["round"]) < last and not np.isnan(median) else ""
-            cells.append(f"{float(at.regret_mean):,.1f} ± {float(at.regret_stderr):,.1f} ({median:,.1f}){stopped}")
+            error = "" if np.isnan(at.regret_stderr) else f" ± {float(at.regret_stderr):,.1f}"  # one seed has none
+            cells.append(f"{float(at.regret_mean):,.1f}{error} ({median:,.1f}){stopped}")
         table.add_row(Text(str(policy)), *cells)
     return table
 

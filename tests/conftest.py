@@ -24,3 +24,24 @@ def x64():
     """Runs a test in float64."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What was on the figures when they were saved: legends, titles, notes, texts of the panels, lines."""
+    from jaxbandit import style  # with matplotlib: late
+
+    seen = {}
+
+    def look_at(figure, path, also=()):
+        legends = [panel.get_legend() for panel in figure.axes if panel.get_legend()] + figure.legends
+        seen["legend"] = [text.get_text() for legend in legends for text in legend.get_texts()]
+        seen["note"] = [legend.get_title().get_text() for legend in legends] + [figure.get_supxlabel()]
+        seen["titles"] = [panel.get_title() for panel in figure.axes if panel.get_visible()]
+        seen["cells"] = [text.get_text() for panel in figure.axes for text in panel.texts]
+        seen["lines"] = [line for panel in figure.axes for line in panel.get_lines()]
+        seen["panels"] = figure.axes
+        return path
+
+    monkeypatch.setattr(style, "save", look_at)
+    return seen

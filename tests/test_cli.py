@@ -104,6 +104,29 @@ def test_summaries_have_a_table_too(invoke, tmp_path):
     assert "±" in invoke("run", "study.toml").stdout
 
 
+def test_one_seed_is_enough_for_a_run(invoke, tmp_path):
+    """Warnings are errors here."""
+    (tmp_path / "study.toml").write_text(QUICK_STUDY.replace("num_seeds = 8", "num_seeds = 1"))
+    said = invoke("run", "study.toml").stdout
+    assert "50 rounds, 1 seed)" in said
+    assert "nan" not in said
+    assert "regret.png" in said and "dataset.nc" in said
+    assert "1 seed)" in invoke("plan", "study.toml").stdout
+
+
+def test_a_figure_that_fails_costs_no_results(invoke, tmp_path):
+    (tmp_path / "study.toml").write_text('figures = ["balance", "regret"]\n' + QUICK_STUDY)
+    with pytest.warns(UserWarning, match="figure 'balance' is not drawn: no div, shift"):
+        done = invoke("run", "study.toml")
+    assert done.exit_code == 0
+    assert "±" in done.stdout and "figures/regret.png" in done.stdout
+    assert (tmp_path / "results" / "study" / "dataset.nc").is_file()
+    with pytest.raises(ValueError, match="no div, shift"):
+        invoke("plot", "results/study")
+    with pytest.raises(ValueError, match="no figure can be written as ''; possible file endings are"):
+        invoke("plot", "results/study", "--format", "")
+
+
 @pytest.mark.slow
 def test_precision_from_the_command_line(invoke):
     done = json.loads(invoke("run", "study.toml", "--json", "--precision", "0.5").stdout)

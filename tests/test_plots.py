@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 import jaxbandit as jb
 from jaxbandit import cli, plots, style
 from jaxbandit.plots.common import scale_regret
+from tests.plot_cases import LABELS, synthetic
 
-ROUNDS = np.unique(np.rint(np.geomspace(1, 4096, 24)).astype(int))
 STUDY = """
 horizon = 4096
 num_seeds = 32
@@ -26,41 +26,6 @@ law = {name = "bernoulli", means = [0.2, 0.8]}
 """
 
 
-def synthetic(shape: dict[str, list], exponent: float = 0.5, measures: bool = True) -> xr.Dataset:
-    """Games whose mean regret is c t^exponent, a different c for every point."""
-    rng = np.random.default_rng(0)
-    size = tuple(len(values) for values in shape.values())
-    level = np.arange(1, np.prod(size) + 1).reshape(*size, 1, 1)
-    regret = level * rng.gamma(4.0, 0.25, size=(*size, 32, 1)) * ROUNDS**exponent
-    dims = (*shape, "seed", "round")
-    parts = {"div": 0.5, "shift": 1.0, "skip_error": 2.0} if measures else {}
-    data = {"regret": (dims, regret)} | {name: (dims, factor * regret) for name, factor in parts.items()}
-    ds = xr.Dataset(data, coords={**shape, "round": ROUNDS}, attrs={"num_seeds": 32, "title": "synthetic"})
-    return ds.assign(failed=(dims[:-1], np.zeros((*size, 32))))
-
-
-LABELS = {"policy": ["uniinf", "uniform"], "environment": ["pareto", "switching"]}
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """What was on the figures when they were saved: legends, titles, notes, texts of the panels, lines."""
-    seen = {}
-
-    def look_at(figure, path, also=()):
-        legends = [panel.get_legend() for panel in figure.axes if panel.get_legend()] + figure.legends
-        seen["legend"] = [text.get_text() for legend in legends for text in legend.get_texts()]
-        seen["note"] = [legend.get_title().get_text() for legend in legends] + [figure.get_supxlabel()]
-        seen["titles"] = [panel.get_title() for panel in figure.axes if panel.get_visible()]
-        seen["cells"] = [text.get_text() for panel in figure.axes for text in panel.texts]
-        seen["lines"] = [line for panel in figure.axes for line in panel.get_lines()]
-        seen["panels"] = figure.axes
-        return path
-
-    monkeypatch.setattr(style, "save", look_at)
-    return seen
-
-
 def test_a_figure_is_written_in_every_format(tmp_path):
     ds = synthetic({"policy": ["uniinf"], "environment": ["pareto"]})
     path = plots.regret_curves(ds, tmp_path / "regret.png", also=["pdf"])
@@ -74,8 +39,10 @@ def test_all_figures_a_dataset_allows_are_made(tmp_path):
     assert {path.name for path in made} == {
         f"{name}.{ending}" for name in ("regret", "growth", "decomposition") for ending in ("pdf", "png")
     }
-    with pytest.raises(ValueError, match="formats is empty"):
+    with pytest.raises(ValueError, match=r"formats is empty; possible file endings are .*pdf"):
         plots.draw(synthetic(LABELS), tmp_path, formats=[])
+    with pytest.raises(ValueError, match=r"no figure can be written as ''; possible file endings are .*png"):
+        plots.draw(synthetic(LABELS), tmp_path, formats=[""])
 
 
 def test_regret_curves_show_the_means(shown):
@@ -99,8 +66,11 @@ def test_growth_shows_exponents_and_the_bounds_that_apply(shown):
         "σ K^(1−1/α) T^(1/α)",
     ]
     assert "height means nothing" in shown["note"][-1]
-    dotted = [line for line in shown["lines"] if "order only" in line.get_label()]
-    log_t, log_bound = (np.log(values[1:]) for values in dotted[1].get_data())
+    assert "of this world" in shown["legend"][2] and "of the worst world" in shown["legend"][5]
+    drawn = [line for line in shown["lines"] if "order only" in line.get_label()]
+    looks = {(line.get_color(), line.get_linestyle()) for line in shown["lines"] if line not in drawn}
+    assert (drawn[0].get_color(), drawn[0].get_linestyle()) not in looks
+    log_t, log_bound = (np.log(values[1:]) for values in drawn[1].get_data())
     np.testing.assert_allclose(np.diff(log_bound) / np.diff(log_t), 1 / 2)  # Bernoulli losses: alpha = 2
 
 

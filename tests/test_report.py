@@ -12,7 +12,7 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import jaxbandit as jb
-from jaxbandit import cli, report
+from jaxbandit import cli, plots, report
 from jaxbandit.report import findings, points, sections, verdicts, words
 from jaxbandit.store import StoreError
 from tests.report_cases import Outside, kept_as_summary, study, written
@@ -155,11 +155,27 @@ def test_bands_are_those_that_were_asked_for():
     ds = study()
     found = findings.find(ds, method="bootstrap", simultaneous=True)
     cell = ds.regret.isel(policy=1, environment=2)
-    expected = jb.band(cell, method="bootstrap", simultaneous=True, num_resamples=findings.RESAMPLES)
+    expected = jb.band(cell, method="bootstrap", simultaneous=True, num_resamples=plots.RESAMPLES)
     np.testing.assert_allclose(found.stats.regret_low.isel(policy=1, environment=2), expected.low)
     assert "simultaneous" in points.explorer(found)["band"]
     with pytest.raises(ValueError, match=r'a summary has normal bands only.*run with keep = "seeds"'):
         findings.find(kept_as_summary(ds), method="bootstrap")
+
+
+def test_bands_of_a_policy_that_stops_are_those_that_were_asked_for():
+    ds = study()
+    ds["regret"] = ds.regret.where((ds.policy != "uniform") | (ds["round"] <= 600))
+    found = findings.find(ds, method="bootstrap").stats.sel(policy="uniform").isel(environment=0)
+    cell = ds.regret.sel(policy="uniform").isel(environment=0).dropna("round")
+    expected = jb.band(cell, method="bootstrap", num_resamples=plots.RESAMPLES)
+    np.testing.assert_allclose(found.regret_low.dropna("round"), expected.low)
+
+
+def test_the_tables_say_that_their_bands_are_normal(tmp_path):
+    page = written(study(), tmp_path, method="bootstrap")
+    assert page.count("95% band, normal</th>") == 1 + study().sizes["environment"]
+    alone = written(study(num_seeds=1), tmp_path)
+    assert "– to –" not in alone
 
 
 def test_sweeps_of_one_class_a_side_keep_policies_and_worlds_apart():

@@ -7,12 +7,13 @@ the figure how its bands were made. ``draw`` makes those that a study names, or 
 import functools
 import pathlib
 import tomllib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import xarray as xr
 
-from jaxbandit import comparison
+from jaxbandit import comparison, style
 from jaxbandit.figures import Figure, read_figures
 from jaxbandit.plots import common, heat
 from jaxbandit.plots.ablation import ablation as ablation
@@ -41,6 +42,7 @@ def draw(
     method: str = "normal",
     simultaneous: bool = False,
     figures: Sequence[str | Mapping[str, Any]] | None = None,
+    strict: bool = True,
 ) -> list[pathlib.Path]:
     """The figures that a study names, or else every one the dataset allows.
 
@@ -52,26 +54,35 @@ def draw(
       method: Of the bands: ``"normal"`` or ``"bootstrap"``.
       simultaneous: Whether a band covers its whole curve at once.
       figures: As in a study file; default those of the study that the dataset carries.
+      strict: Whether a figure that cannot be drawn is an error; else it is a warning, and the others are drawn.
     """
-    if not formats:
-        raise ValueError("formats is empty; give at least one file ending such as 'pdf'")
+    style.check_formats(formats)
     directory, title = pathlib.Path(directory), str(ds.attrs.get("title", ""))
     named = figures if figures is not None else _of_study(ds)
     wanted = read_figures(named) or _allowed(ds)
     directory.mkdir(parents=True, exist_ok=True)
-    first, *also = formats
     bands = {"method": method, "simultaneous": simultaneous}
     made = []
     for figure in wanted:
-        part = common.chosen(common.labelled(ds), figure.policies, figure.environments) if named else ds
-        if figure.name == "table":
-            made += comparison.write(part, directory / figure.file, worlds=worlds or {}, title=figure.title or title)
-            continue
-        for draw_one, name in _artists(figure, part, worlds or {}, bands):
-            path = directory / f"{name}.{first}"
-            draw_one(path=path, title=figure.title or title, also=also)
-            made += [path.with_suffix(f".{ending}") for ending in formats]
+        try:
+            part = common.chosen(common.labelled(ds), figure.policies, figure.environments) if named else ds
+            if figure.name == "table":
+                heading = figure.title or title
+                made += comparison.write(part, directory / figure.file, worlds=worlds or {}, title=heading)
+                continue
+            for draw_one, name in _artists(figure, part, worlds or {}, bands):
+                made += _drawn(draw_one, directory / name, figure.title or title, formats)
+        except Exception as error:
+            if strict:
+                raise
+            warnings.warn(f"figure {figure.file!r} is not drawn: {error}", stacklevel=2)
     return made
+
+
+def _drawn(draw_one: Callable[..., Any], path: pathlib.Path, title: str, formats: Sequence[str]) -> list[pathlib.Path]:
+    first, *also = formats
+    draw_one(path=path.with_name(f"{path.name}.{first}"), title=title, also=also)
+    return [path.with_name(f"{path.name}.{ending}") for ending in formats]
 
 
 def _of_study(ds: xr.Dataset) -> list[Any]:
@@ -91,9 +102,9 @@ def _artists(
         "growth": (growth_curves, {"worlds": worlds}),
         "decomposition": (decomposition, {"worlds": worlds}),
         "balance": (balance, {"worlds": worlds}),
-        "both_worlds": (both_worlds, {"worlds": worlds, "method": bands["method"]}),
-        "sweep": (sweep, {"worlds": worlds}),
-        "ablation": (ablation, {"worlds": worlds}),
+        "both_worlds": (both_worlds, {"worlds": worlds, **bands}),
+        "sweep": (sweep, {"worlds": worlds, **bands}),
+        "ablation": (ablation, {"worlds": worlds, **bands}),
         "atlas": (atlas, {"worlds": worlds}),
     }
     if figure.name == "heat":

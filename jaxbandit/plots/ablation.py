@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import style
-from jaxbandit.plots.common import labelled, pretty, scale_regret, seeds_note, world_name
-from jaxbandit.results import summary
+from jaxbandit.plots.bands import above_zero, band_note, banded, lowest
+from jaxbandit.plots.common import labelled, pretty, scale_regret, world_name
 
 # What is drawn of a measure, besides itself: (label, divided by the round, logarithmic).
 MEASURES = {"scale": ("scale S", False, True), "skipped": ("share of rounds skipped so far", True, False)}
@@ -22,6 +22,8 @@ def ablation(
     *,
     worlds: Mapping[str, Any] | None = None,
     measures: Sequence[str] = ("scale", "skipped"),
+    method: str = "normal",
+    simultaneous: bool = False,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
     """A row of panels for each world: recorded measures over rounds, then regret with bands.
@@ -32,13 +34,15 @@ def ablation(
       title: Heads the figure.
       worlds: The worlds by label, for their names.
       measures: What to draw besides regret.
+      method: Of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
+      simultaneous: Whether a band covers its whole curve at once.
       also: Further endings to write it with.
     """
     missing = [name for name in measures if name not in ds]
     if missing:
         raise ValueError(f"no {', '.join(missing)} in the dataset; run with measures = {list(measures)}")
     ds = labelled(ds)
-    stats = summary(ds)
+    stats = banded(ds, method=method, simultaneous=simultaneous)
     means = {name: ds[name].mean("seed") if "seed" in ds[name].dims else ds[name] for name in measures}
     names = [world_name(str(label), worlds) for label in ds.environment.values]
     titles = [name for name in names for _ in range(len(measures) + 1)]
@@ -55,9 +59,9 @@ def ablation(
                 panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel=text)
             for policy, look in zip(ds.policy.values, looks, strict=True):
                 at = stats.sel(policy=policy, environment=world)
-                row[-1].plot(rounds, at.regret_mean.where(at.regret_mean != 0), label=pretty(policy), **look)
+                row[-1].plot(rounds, above_zero(at.regret_mean), label=pretty(policy), **look)
                 row[-1].fill_between(rounds, at.regret_low, at.regret_high, color=look["color"], alpha=0.2, linewidth=0)
             row[-1].set(xscale="log", xlabel="round", ylabel="mean pseudo-regret")
-            scale_regret(row[-1], stats.regret_low.sel(environment=world).values)
-        style.legend(figure, grid[0, -1], f"means over seeds; bands: {stats.attrs['band']}, {seeds_note(ds)}")
+            scale_regret(row[-1], lowest(stats.sel(environment=world)))
+        style.legend(figure, grid[0, -1], f"means over seeds; {band_note(stats, ds)}")
         return style.save(figure, path, also)

@@ -19,7 +19,7 @@ def winners(
 
     Every pair of policies is tested seed by seed in every world, and the p-values of all pairs in all worlds are
     corrected together by Holm's method: with the stated confidence no win on the whole map is a chance one.
-    Policies that stop before the last round do not compete.
+    Policies that stop before the last round do not compete. Of a single seed nothing is sure.
 
     Args:
       ds: With every seed kept.
@@ -35,18 +35,19 @@ def winners(
     ds = labelled(ds)
     there = ds.regret.isel(round=-1).notnull().all(["seed", "environment"])
     ds = ds.isel(policy=np.flatnonzero(there.values))
-    found = ranking(ds, level=level)
-    pairs = np.triu_indices(ds.sizes["policy"], 1)
-    p = found.p.transpose("environment", "policy", "rival").values
-    corrected = np.ones_like(p)
-    corrected[:, *pairs] = holm(p[:, *pairs].ravel()).reshape(len(p), -1)
-    corrected = np.minimum(corrected, corrected.swapaxes(1, 2))  # the other triangle is 1
+    means = ds.regret.isel(round=-1).mean("seed").transpose("environment", "policy").values
+    corrected, test = np.ones((*means.shape, means.shape[1])), "nothing is tested: there is 1 seed"
+    if ds.sizes["seed"] > 1:
+        p = ranking(ds, level=level).p.transpose("environment", "policy", "rival").values
+        pairs = np.triu_indices(ds.sizes["policy"], 1)
+        corrected[:, *pairs] = holm(p[:, *pairs].ravel()).reshape(len(p), -1)
+        corrected = np.minimum(corrected, corrected.swapaxes(1, 2))  # the other triangle is 1
+        test = f"paired over {ds.sizes['seed']} seeds (Hall's t), Holm over all pairs in all worlds, {100 * level:g}%"
     places = [axis_values(ds, name, worlds or {}) for name in (y, x)]
     axes = [np.unique(values[~_missing(values)]) for values in places]
     shape = tuple(map(len, axes))
     winner, sure = np.full(shape, -1), np.zeros(shape, bool)
     margin, mean = np.full(shape, np.nan), np.full((*shape, ds.sizes["policy"]), np.nan)
-    means = found["mean"].transpose("environment", "policy").values
     for e, (at_y, at_x) in enumerate(zip(*places, strict=True)):
         row, column = np.flatnonzero(axes[0] == at_y), np.flatnonzero(axes[1] == at_x)
         if not (row.size and column.size):
@@ -66,10 +67,7 @@ def winners(
             "mean": (("y", "x", "policy"), mean),
         },
         coords={"y": axes[0], "x": axes[1], "policy": ds.policy.values},
-        attrs={
-            "test": f"paired over {ds.sizes['seed']} seeds (Hall's t), "
-            f"Holm over all pairs in all worlds, {100 * level:g}%"
-        },
+        attrs={"test": test},
     )
 
 

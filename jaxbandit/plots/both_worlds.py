@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import statistics, style
+from jaxbandit import style
 from jaxbandit.game import is_stationary
-from jaxbandit.plots.common import RESAMPLES, labelled, pretty, scale_regret, seeds_note, world_name
-from jaxbandit.results import summary
+from jaxbandit.plots.bands import above_zero, band_note, banded, lowest
+from jaxbandit.plots.common import labelled, pretty, scale_regret, world_name
 
 
 def both_worlds(
@@ -21,6 +21,7 @@ def both_worlds(
     *,
     worlds: Mapping[str, Any],
     method: str = "normal",
+    simultaneous: bool = False,
     level: float = 0.95,
     decades: float = 4,
     also: Sequence[str] = (),
@@ -33,15 +34,13 @@ def both_worlds(
       title: Heads the figure.
       worlds: The worlds by label: those whose means do not change stand left, the others right.
       method: Of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
+      simultaneous: Whether a band covers its whole curve at once.
       level: Their coverage.
       decades: How many powers of ten of rounds to show, up to the last.
       also: Further endings to write it with.
     """
     ds = labelled(ds)
-    stats = summary(ds, level=level)
-    if "regret" in ds and method != "normal":
-        found = statistics.band(ds.regret, level=level, method=method, num_resamples=RESAMPLES)
-        stats = stats.assign(regret_low=found.low, regret_high=found.high).assign_attrs(band=found.attrs["band"])
+    stats = banded(ds, level=level, method=method, simultaneous=simultaneous)
     stats = stats.isel(round=np.flatnonzero(stats["round"].values >= stats["round"].values[-1] / 10**decades))
     labels = [str(label) for label in ds.environment.values]
     unknown = [label for label in labels if label not in worlds]
@@ -64,19 +63,18 @@ def both_worlds(
         for panel, (_, label) in zip(panels, places, strict=True):
             if label:
                 style.end_labels(panel, _ends(stats.sel(environment=label)))
-        figure.supxlabel(f"bands: {stats.attrs['band']}, {seeds_note(ds)}", fontsize=7)
+        style.note(figure, band_note(stats, ds))
         return style.save(figure, path, also)
 
 
 def _draw(panel: Any, stats: xr.Dataset) -> None:
     for policy, look in zip(stats.policy.values, style.looks(stats.policy.values), strict=True):
         at = stats.sel(policy=policy)
-        mean = at.regret_mean
-        panel.plot(at["round"], mean.where(mean != 0), **look)  # 0 has no place on a log axis
+        panel.plot(at["round"], above_zero(at.regret_mean), **look)
         panel.fill_between(at["round"], at.regret_low, at.regret_high, color=look["color"], alpha=0.2, linewidth=0)
     panel.set(xscale="log", xlabel="round", ylabel="mean pseudo-regret")
     panel.set_xlim(right=float(stats["round"][-1]))
-    scale_regret(panel, stats.regret_low.values)
+    scale_regret(panel, lowest(stats))
 
 
 def _ends(stats: xr.Dataset) -> list[tuple[float, float, str, str]]:

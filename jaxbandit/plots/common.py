@@ -13,7 +13,6 @@ import xarray as xr
 from jaxbandit import study, style
 from jaxbandit.grid import suggest
 from jaxbandit.policies import POLICIES
-from jaxbandit.results import summary
 
 RESAMPLES = 500  # of the intervals on a figure
 # How axes of swept values are called on figures.
@@ -104,13 +103,8 @@ def last_played(stats: xr.Dataset) -> xr.Dataset:
     there = stats.regret_mean.notnull()
     last = (there * np.arange(1, stats.sizes["round"] + 1)).max("round") - 1
     at = stats[["regret_mean", "regret_low", "regret_high"]].isel(round=last.clip(min=0))
-    return at.assign(played=stats["round"].isel(round=last.clip(min=0)).where(last >= 0)).drop_vars("round")
-
-
-def final(ds: xr.Dataset, level: float = 0.95) -> xr.Dataset:
-    """Mean final regret with its band: ``regret_mean``, ``regret_low``, ``regret_high``, ``played``."""
-    stats = summary(ds, level=level)
-    return last_played(stats).assign_attrs(stats.attrs)
+    at = at.assign(played=stats["round"].isel(round=last.clip(min=0)).where(last >= 0)).drop_vars("round")
+    return at.assign_attrs(stats.attrs)
 
 
 def side_of(ds: xr.Dataset, name: str) -> str:
@@ -156,19 +150,22 @@ def axis_name(name: str) -> str:
 
 
 def scale_regret(panel: Any, low: np.ndarray) -> None:
-    """Logarithmic, or linear around 0 where a policy beats every fixed arm."""
-    if np.nanmin(low) > -1:
-        panel.set_yscale("log")
-        positive = low[low > 0]
-        panel.set_ylim(bottom=max(np.min(positive) / 2, 1e-2) if positive.size else 0.5)
+    """Logarithmic, or linear around 0 where a policy beats every fixed arm; linear where there is no regret."""
+    low = low[np.isfinite(low)]
+    if np.min(low, initial=0) > -1:
+        if np.isfinite(panel.dataLim.minposy):
+            positive = low[low > 0]
+            panel.set_yscale("log")
+            panel.set_ylim(bottom=max(np.min(positive) / 2, 1e-2) if positive.size else 0.5)
         return
     panel.set_yscale("symlog", linthresh=10, linscale=0.5)
     panel.axhline(0, color="black", linewidth=0.6)
-    panel.set_ylim(min(1.6 * np.nanmin(low), -20), max(1.6 * panel.get_ylim()[1], 20))
+    panel.set_ylim(min(1.6 * np.min(low), -20), max(1.6 * panel.get_ylim()[1], 20))
     place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
     panel.annotate("below 0: better\nthan every fixed arm", (0.02, 0), (0, -3), fontsize=7, va="top", **place)
 
 
 def seeds_note(ds: xr.Dataset) -> str:
     """How many seeds stand behind a figure."""
-    return f"{ds.attrs.get('num_seeds', ds.sizes.get('seed', '?'))} seeds"
+    count = ds.attrs.get("num_seeds", ds.sizes.get("seed", "?"))
+    return f"{count} seed{'' if count == 1 else 's'}"

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import bounds, growth, statistics, style
+from jaxbandit import bounds, growth, style
 from jaxbandit.game import is_stationary
+from jaxbandit.plots.bands import above_zero, band_note, banded, lowest, played
 from jaxbandit.plots.common import RESAMPLES, labelled, scale_regret
 from jaxbandit.results import summary
 
@@ -36,28 +37,20 @@ def regret_curves(
       also: Further endings to write it with.
     """
     ds = labelled(ds)
-    stats = summary(ds, level=level)
-    if "regret" in ds and (method != "normal" or simultaneous):
-        found = statistics.band(
-            ds.regret, level=level, method=method, simultaneous=simultaneous, num_resamples=RESAMPLES
-        )
-        stats = stats.assign(regret_low=found.low, regret_high=found.high).assign_attrs(band=found.attrs["band"])
+    stats = banded(ds, level=level, method=method, simultaneous=simultaneous)
     titles = [str(world) for world in ds.environment.values]
     looks = style.looks(stats.policy.values)
     with style.panels(titles, title, common_lines=ds.sizes["policy"] // len(titles)) as (figure, panels):
         for panel, world in zip(panels, ds.environment.values, strict=True):
             for policy, look in zip(stats.policy.values, looks, strict=True):
                 at = stats.sel(policy=policy, environment=world)
-                mean = at.regret_mean
-                panel.plot(
-                    at["round"], mean.where(mean != 0), label=str(policy), **look
-                )  # 0 has no place on a log axis
+                panel.plot(at["round"], above_zero(at.regret_mean), label=str(policy), **look)
                 panel.fill_between(
                     at["round"], at.regret_low, at.regret_high, color=look["color"], alpha=0.2, linewidth=0
                 )
             panel.set(xscale="log", xlabel="round", ylabel="mean pseudo-regret")
-            scale_regret(panel, stats.regret_low.sel(environment=world).values)
-        style.legend(figure, panels[0], f"bands: {stats.attrs['band']}, {ds.attrs.get('num_seeds', '?')} seeds")
+            scale_regret(panel, lowest(stats.sel(environment=world)))
+        style.legend(figure, panels[0], band_note(stats, ds))
         return style.save(figure, path, also)
 
 
@@ -71,7 +64,7 @@ def growth_curves(
     level: float = 0.95,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
-    """Mean regret on doubly logarithmic axes with fitted exponents, and the lower bounds that apply as orders.
+    """Mean regret on doubly logarithmic axes with fitted exponents, and lower bounds as orders.
 
     Args:
       ds: What ``simulate`` returned.
@@ -85,34 +78,53 @@ def growth_curves(
     ds = labelled(ds)
     stats, titles = summary(ds), [str(world) for world in ds.environment.values]
     looks = style.looks(stats.policy.values)
-    first = int(ds["round"].values[-1] / 2**last_doublings)
-    fits = growth.slope(ds.regret, first=first, level=level, num_resamples=RESAMPLES) if _can_fit(ds, first) else None
+    how, about_bounds = "no fits", ""
     with style.panels(titles, title, lines=ds.sizes["policy"] + 1) as (figure, panels):
         for panel, world in zip(panels, ds.environment.values, strict=True):
+            log = bool((stats.regret_mean.sel(environment=world) > 0).any())
             for policy, look in zip(stats.policy.values, looks, strict=True):
-                mean = stats.regret_mean.sel(policy=policy, environment=world)
-                text = str(policy)
-                if fits is not None:
-                    fit = fits.sel(policy=policy, environment=world)
-                    text += _exponent_text(fit)
-                    window = mean.where(mean["round"] >= first, drop=True)
+                where = {"policy": policy, "environment": world}
+                mean = stats.regret_mean.sel(where).dropna("round")
+                fit = _fit(ds.regret.sel(where), last_doublings, level) if "regret" in ds else None
+                if fit is not None:
+                    how = f"T^slope over the last {last_doublings} doublings (grey), {fit.attrs['band']}"
+                    window = mean.where(mean["round"] >= fit.attrs["first"], drop=True)
                     _draw_fit(panel, window["round"].values, window.values, float(fit.slope))
-                panel.plot(mean["round"], mean.where(mean > 0), label=text, **look)
-            panel.set(xscale="log", yscale="log", xlabel="round", ylabel="mean pseudo-regret")
-            _draw_bound(panel, (worlds or {}).get(str(world)), ds["round"].values)
-            panel.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.17))
-        how = f"T^slope over the last {last_doublings} doublings (grey), {fits.attrs['band']}" if fits else "no fits"
-        figure.supxlabel(f"{how}; lower bounds are orders: their height means nothing", fontsize=7)
+                text = str(policy) + _exponent_text(fit) + _stop_text(mean, ds)
+                panel.plot(mean["round"], mean.where(mean > 0) if log else mean, label=text, **look)
+            panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel="mean pseudo-regret")
+            bottom, top = panel.get_ylim()
+            panel.set_ylim(bottom=max(bottom, 1e-5 * top) if log else bottom)  # what is rounded to 0 tells nothing
+            if log and _draw_bound(panel, (worlds or {}).get(str(world)), ds["round"].values):
+                about_bounds = "; lower bounds are orders, with constant 1: their height means nothing"
+            panel.legend(fontsize=style.NOTE, loc="upper center", bbox_to_anchor=(0.5, -0.17))
+        style.note(figure, how + about_bounds)
         return style.save(figure, path, also)
 
 
-def _can_fit(ds: xr.Dataset, first: int) -> bool:
-    return "regret" in ds and ds.sizes["seed"] > 1 and int((ds["round"] >= first).sum()) > 1
+def _fit(cell: xr.DataArray, last_doublings: int, level: float) -> xr.Dataset | None:
+    """The exponent over the last doublings that were played; none of a single game or of fewer than two rounds."""
+    cell = played(cell.load())
+    rounds = cell["round"].values
+    first = int(rounds[-1] / 2**last_doublings) if rounds.size else 0
+    if cell.sizes["seed"] < 2 or (rounds >= first).sum() < 2:
+        return None
+    return growth.slope(cell, first=first, level=level, num_resamples=RESAMPLES)
 
 
-def _exponent_text(fit: xr.Dataset) -> str:
+def _exponent_text(fit: xr.Dataset | None) -> str:
+    if fit is None:
+        return ""
     value, low, high = (float(fit[name]) for name in ("slope", "low", "high"))
     return " (regret not positive)" if math.isnan(value) else f": T^{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _stop_text(mean: xr.DataArray, ds: xr.Dataset) -> str:
+    """Where a policy stopped, if that is before the others."""
+    if not mean.size:
+        return ", not played"
+    last = int(mean["round"][-1])
+    return "" if last == int(ds["round"][-1]) else f", to round {last:,}"
 
 
 def _draw_fit(panel, rounds: np.ndarray, mean: np.ndarray, slope: float) -> None:
@@ -123,10 +135,10 @@ def _draw_fit(panel, rounds: np.ndarray, mean: np.ndarray, slope: float) -> None
 
 
 def lower_bound(world: Any, rounds: np.ndarray) -> tuple[str, np.ndarray] | None:
-    """The lower bound that applies to a world, as an order: its kind in ``bounds.LABELS`` and its values.
+    """A lower bound that concerns a world, as an order: its kind in ``bounds.LABELS`` and its values.
 
-    That of the instance for a stationary world, the minimax one for one that changes; None for a world that declares
-    no moment.
+    That of the world itself if it is stationary. For one that changes that of the worst world, minimax: regret may well
+    be below it. None for a world that declares no moment.
     """
     alpha = getattr(world, "moment_order", None)
     if alpha is None or getattr(world, "moment", None) is None or world.num_arms < 2:
@@ -138,13 +150,14 @@ def lower_bound(world: Any, rounds: np.ndarray) -> tuple[str, np.ndarray] | None
     return "instance", bounds.instance(rounds, means - means.min(), alpha, sigma)
 
 
-def _draw_bound(panel, world: Any, rounds: np.ndarray) -> None:
-    """The order of the lower bound that applies to a world; the frame stays that of the curves."""
+def _draw_bound(panel, world: Any, rounds: np.ndarray) -> bool:
+    """The order of a lower bound, if there is one; the frame stays that of the curves."""
     found = lower_bound(world, rounds)
     if found is None:
-        return
+        return False
     kind, order = found
     bottom, top = panel.get_ylim()
     seen = (order > bottom / 10) & (order < top * 10)
-    outside = "" if seen.any() else " (outside the frame)"
-    panel.plot(rounds[seen], order[seen], color="black", linestyle=(0, (1, 2)), label=bounds.LABELS[kind] + outside)
+    outside = "" if seen.any() else "\n(outside the frame)"
+    panel.plot(rounds[seen], order[seen], label=bounds.LABELS[kind] + outside, **style.BOUND)
+    return True

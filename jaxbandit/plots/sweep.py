@@ -8,15 +8,15 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import style
+from jaxbandit.plots.bands import band_note, banded, lowest
 from jaxbandit.plots.common import (
     axis_name,
     axis_values,
-    final,
     head,
     labelled,
+    last_played,
     pretty,
     scale_regret,
-    seeds_note,
     side_of,
     world_name,
 )
@@ -30,6 +30,8 @@ def sweep(
     x: str | Sequence[str],
     worlds: Mapping[str, Any] | None = None,
     relative: bool = False,
+    method: str = "normal",
+    simultaneous: bool = False,
     level: float = 0.95,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
@@ -45,11 +47,13 @@ def sweep(
         worlds (``tail_index``), fields of a world or its law, ``gap`` or ``unit``.
       worlds: The worlds by label, for values that are no coordinates.
       relative: Whether regret is divided by the value, as for the unit of the losses.
+      method: Of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
+      simultaneous: Not to be had along a swept value: the figure says that each point is covered by itself.
       level: Coverage of the bands.
       also: Further endings to write it with.
     """
     ds = labelled(ds)
-    stats = final(ds, level)
+    stats = last_played(banded(ds, level=level, method=method))
     names = [x] if isinstance(x, str) else list(x)
     kinds = [(name, group) for group in _groups(ds, names) for name in names]
     titles = [world_name(group[0], worlds) if len(group) == 1 else head(group[0]) for _, group in kinds]
@@ -71,7 +75,8 @@ def sweep(
                 panel.axvline(1, color="black", linewidth=0.7, linestyle=":")
                 place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
                 panel.annotate("told the truth", (1, 0), (3, 3), fontsize=7, rotation=90, va="bottom", **place)
-        note = f"after {int(ds['round'][-1]):,} rounds; bands: {stats.attrs['band']}, {seeds_note(ds)}"
+        aside = ", each point by itself" if simultaneous else ""
+        note = f"after {int(ds['round'][-1]):,} rounds; {band_note(stats, ds, aside)}"
         style.legend(figure, None, note, handles=handles)
         return style.save(figure, path, also)
 
@@ -126,7 +131,8 @@ def _draw(panel: Any, curves: Curves, relative: bool) -> dict[str, Any]:
         panel.fill_between(values, low / unit, high / unit, color=look["color"], alpha=0.2, linewidth=0)
         drawn[pretty(label)] = line
     for label, mean, low, high, look in unswept:
-        panel.axhspan(low, high, color=look["color"], alpha=0.2, linewidth=0)
+        if np.isfinite(low):
+            panel.axhspan(low, high, color=look["color"], alpha=0.2, linewidth=0)
         drawn[f"{pretty(label)} (not told)"] = panel.axhline(mean, **look)
     return drawn
 
@@ -134,9 +140,9 @@ def _draw(panel: Any, curves: Curves, relative: bool) -> dict[str, Any]:
 def _scale(panel: Any, curves: Curves, relative: bool) -> None:
     """Logarithmic if all regrets are positive; else as ``scale_regret`` does, in units of the axis if relative."""
     low = np.concatenate(
-        [at.regret_low.values / (values if relative and values is not None else 1) for values, at in curves.values()]
+        [lowest(at) / (values if relative and values is not None else 1) for values, at in curves.values()]
     )
-    if np.nanmin(low) > 0:
+    if np.min(low[np.isfinite(low)], initial=np.inf) > 0:
         panel.set_yscale("log")
     else:
         scale_regret(panel, low)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import plots, statistics, style, tables
+from jaxbandit import plots, style, tables
 from jaxbandit.assemble import load, opened
+from jaxbandit.plots.bands import with_bands
 from jaxbandit.report.verdicts import Verdict, verdicts
 from jaxbandit.store import Store
 
-RESAMPLES = 500  # of the bands
 _INNER = ("seed", "round", "arm", "quantile", "policy", "environment", "traced_seed", "t")
 
 
@@ -72,8 +72,7 @@ def find(
         stats = tables.final_summary(ds)
     if not np.isfinite(stats.regret_mean.isel(round=-1)).any():
         raise ValueError("nothing to report: no cell of the study is finished; run it first, then report on it")
-    if method != "normal" or simultaneous:
-        stats = _with_bands(ds, stats, method, simultaneous)
+    stats = with_bands(ds, stats, method=method, simultaneous=simultaneous)
     notes = [str(warning.message) for warning in caught]
     known, why = (worlds, "") if worlds is not None else _worlds(ds, data)
     return Findings(ds, stats, verdicts(ds, stats), notes, known, why)
@@ -140,20 +139,3 @@ def _stacked(ds: xr.Dataset, side: str, axes: list[str]) -> xr.Dataset:
     ]
     riders = {axis: (side, np.asarray(column)) for axis, column in zip(axes, zip(*points, strict=True), strict=True)}
     return ds.stack({side: axes}).drop_vars([side, *axes]).assign_coords({side: labels, **riders})
-
-
-def _with_bands(ds: xr.Dataset, stats: xr.Dataset, method: str, simultaneous: bool) -> xr.Dataset:
-    """Other bands than the normal ones, cell by cell over the seeds it has."""
-    if "regret" not in ds:
-        raise ValueError(f'a summary has normal bands only, not {method!r}; run with keep = "seeds"')
-    low, high = stats.regret_low.copy(deep=True), stats.regret_high.copy(deep=True)
-    said = stats.attrs["band"]
-    for p, e in np.ndindex(ds.sizes["policy"], ds.sizes["environment"]):
-        cell = ds.regret.isel(policy=p, environment=e).dropna("seed").load()
-        if cell.sizes["seed"] < 2:
-            continue
-        found = statistics.band(cell, method=method, simultaneous=simultaneous, num_resamples=RESAMPLES)
-        low[{"policy": p, "environment": e}] = found.low.values
-        high[{"policy": p, "environment": e}] = found.high.values
-        said = found.attrs["band"]
-    return stats.assign(regret_low=low, regret_high=high).assign_attrs(band=said)

@@ -113,7 +113,7 @@ def _libraries() -> tuple[Any, str, Any]:
         "listed": words.listed,
         "breakable": lambda label: markupsafe.Markup(words.breakable(str(label))),
     }
-    environment.globals |= {"times": words.times, "count": words.count, "file": _file}
+    environment.globals |= {"times": words.times, "limits": words.limits, "count": words.count, "file": _file}
 
     def as_json(drawing: Any) -> str:
         return str(plotly.io.json.to_json_plotly(drawing)).replace("<", "\\u003c")

@@ -71,7 +71,7 @@ def explorer(findings: Findings) -> dict[str, Any]:
 
 
 def _bound(findings: Findings, label: str) -> dict[str, Any] | None:
-    """The order of the lower bound that applies to a world, if that is known."""
+    """The order of a lower bound that concerns a world, if that is known."""
     found = plots.lower_bound(findings.worlds.get(label), findings.ds["round"].values)
     if found is None:
         return None

@@ -35,6 +35,20 @@ def estimate(numbers: Sequence[float | None]) -> str:
     return f"{value} ± {error[0]}" if len(error) == 1 else f"{value} ({error[0]} to {error[1]})"
 
 
+def limits(low: float, high: float) -> str:
+    """An interval; one sign where there is none, one side where the other is not bounded.
+
+    Example:
+      >>> limits(1.0, 2.5), limits(3.0, math.inf), limits(math.nan, math.nan)
+      ('1 to 2.5', 'at least 3', '–')
+    """
+    if math.isfinite(low) and math.isfinite(high):
+        return f"{number(low)} to {number(high)}"
+    if math.isfinite(low):
+        return f"at least {number(low)}"
+    return f"at most {number(high)}" if math.isfinite(high) else "–"
+
+
 def times(value: float, best: float) -> str:
     """How many times the best one's regret; nothing where that says nothing."""
     if not (math.isfinite(value) and best > 0 and value > 0):

@@ -62,6 +62,7 @@ def draw(
     """Every figure of what ``run`` returned."""
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
+    style.check_formats(formats)
     first, *also = formats
     made = []
     for kind, ds in results.items():
