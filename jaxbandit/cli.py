@@ -168,7 +168,7 @@ def plot(
     simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Bands that cover whole curves.")] = False,
     data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
 ) -> None:
-    """Draws the figures its study names; by default regret, growth with lower bounds, heat maps, decomposition."""
+    """Draws the figures its study names; by default regret, growth, heat maps, tails, decomposition."""
     from jaxbandit import plots
     from jaxbandit.assemble import opened
 

@@ -12,6 +12,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "regret": (),
     "growth": (),
     "heat": (),
+    "exceedance": (),
     "decomposition": (),
     "balance": (),
     "both_worlds": (),

@@ -113,6 +113,34 @@ def test_a_third_axis_gives_panels(shown):
         plots.heat_map(synthetic(axes), "x.png", x="q")
 
 
+def test_exceedance_is_the_share_of_games_above(shown):
+    ds = synthetic(LABELS)
+    ds["regret"] = ds.regret.where((ds.policy != "uniform") | (ds["round"] <= 600))
+    plots.exceedance(ds, "x.png")
+    assert shown["legend"] == ["uniINF", "uniform (to round 468)"]
+    assert shown["note"][0] == "bands: Clopper-Pearson, at least 95%, each x by itself, 32 seeds"
+    assert all((panel.get_xscale(), panel.get_yscale()) == ("log", "log") for panel in shown["panels"])
+    final = ds.regret.isel(policy=0, environment=0, round=-1).values
+    x, chance = shown["lines"][0].get_data()
+    np.testing.assert_allclose(chance, [(final >= at).mean() for at in x])
+    assert (x.min(), x.max()) == (final.min(), final.max())
+    band = shown["panels"][0].collections[0].get_paths()[0].vertices
+    expected = jb.exceedance(ds.regret.isel(policy=0, environment=0, round=-1), [np.sort(final)[-2]])
+    limits = band[np.isclose(band[:, 0], final.max()), 1]
+    np.testing.assert_allclose([limits.min(), limits.max()], [expected.low[0], expected.high[0]])
+    plots.exceedance(ds - 1e3, "x.png")
+    assert {panel.get_xscale() for panel in shown["panels"]} == {"symlog"}
+    with pytest.raises(ValueError, match="needs every game"):
+        plots.exceedance(jb.summary(ds), "x.png")
+
+
+@pytest.mark.usefixtures("shown")
+def test_tails_are_drawn_unasked_of_many_seeds(tmp_path):
+    ds = xr.concat([synthetic(LABELS, measures=False)] * 2, "seed")
+    made = plots.draw(ds, tmp_path, formats=["png"])
+    assert [path.stem for path in made] == ["regret", "growth", "exceedance"]
+
+
 def test_decomposition_stacks_the_terms(shown):
     ds = synthetic(LABELS)
     plots.decomposition(ds, "x.png")

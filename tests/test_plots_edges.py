@@ -74,7 +74,7 @@ def test_a_summary_has_no_other_bands_than_normal_ones():
         plots.regret_curves(jb.summary(synthetic(LABELS)), "x.png", simultaneous=True)
 
 
-ONE_SEED = ["regret", "growth", "both_worlds", "balance", "decomposition"]
+ONE_SEED = ["regret", "growth", "exceedance", "both_worlds", "balance", "decomposition"]
 ONE_SEED += [{"name": "ablation"}, {"name": "sweep", "x": "tail"}, {"name": "atlas", "x": "tail", "y": "unit"}]
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import jaxbandit as jb
 from jaxbandit import cli, plots, report
-from jaxbandit.report import findings, points, sections, verdicts, words
+from jaxbandit.report import findings, points, sections, tails, verdicts, words
 from jaxbandit.store import StoreError
 from tests.report_cases import Outside, kept_as_summary, study, written
 
@@ -176,6 +176,24 @@ def test_the_tables_say_that_their_bands_are_normal(tmp_path):
     assert page.count("95% band, normal</th>") == 1 + study().sizes["environment"]
     alone = written(study(num_seeds=1), tmp_path)
     assert "– to –" not in alone
+
+
+def test_quantiles_of_final_regret_are_on_the_page(tmp_path):
+    ds = study()
+    ds["regret"] = ds.regret.where((ds.policy != "uniform") | (ds["round"] <= 600))
+    rows = dict(tails.quantiles(findings.find(ds)))["switching"]
+    final = ds.regret.isel(policy=1, environment=0, round=-1)
+    found = jb.quantile(final, [0.5, 0.9, 0.99])
+    np.testing.assert_allclose([row[0] for row in rows[1].quantiles], found.quantile_value)
+    np.testing.assert_allclose([row[1:] for row in rows[1].quantiles], np.stack([found.low, found.high], -1))
+    assert rows[1].worst == float(final.max())
+    assert [row.stopped for row in rows] == [0, 0, 0, int(ds["round"][ds["round"] <= 600][-1])]
+    page = written(ds, tmp_path)
+    assert '<a href="#how-bad-can-it-get">How bad can it get</a>' in page
+    assert "(at least " in page and "too few to bound the quantile" in page  # 32 games, 99 %
+    assert "order statistics" in page
+    for alone in (study(num_seeds=1), kept_as_summary(ds)):
+        assert "How bad can it get" not in written(alone, tmp_path)
 
 
 def test_sweeps_of_one_class_a_side_keep_policies_and_worlds_apart():

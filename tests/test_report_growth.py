@@ -46,7 +46,7 @@ def test_a_logarithm_is_seen_as_one():
 def test_the_table_is_on_the_page(tmp_path):
     ds = study()
     page = written(ds, tmp_path, worlds=worlds_of(ds))
-    part = page[page.index('id="growth-of-regret"') : page.index('id="ranking"')]
+    part = page[page.index('id="growth-of-regret"') : page.index('id="how-bad-can-it-get"')]
     assert part.count('scope="rowgroup"') == 3
     assert len(re.findall(r'<td class="num">0\.5 \(0\.5 to 0\.5\)</td>', part)) == 12
     assert "✓ ≤ T^0.67" in part

@@ -29,8 +29,11 @@ from jaxbandit.plots.curves import regret_curves as regret_curves
 from jaxbandit.plots.decomposition import PARTS as PARTS
 from jaxbandit.plots.decomposition import balance as balance
 from jaxbandit.plots.decomposition import decomposition as decomposition
+from jaxbandit.plots.exceedance import exceedance as exceedance
 from jaxbandit.plots.heat import heat_map as heat_map
 from jaxbandit.plots.sweep import sweep as sweep
+
+MANY_SEEDS = 64  # from which on a tail is drawn unasked
 
 
 def draw(
@@ -48,7 +51,8 @@ def draw(
 
     Args:
       ds: What ``simulate`` returned or ``run`` left.
-      directory: Where to write; by default ``regret``, ``growth``, ``heat-<policy>-<world>`` and ``decomposition``.
+      directory: Where to write; by default ``regret``, ``growth``, ``heat-<policy>-<world>``, ``exceedance`` from
+        64 seeds on, and ``decomposition``.
       formats: File endings.
       worlds: The worlds by label, for the lower bounds; without them none are drawn.
       method: Of the bands: ``"normal"`` or ``"bootstrap"``.
@@ -90,7 +94,9 @@ def _of_study(ds: xr.Dataset) -> list[Any]:
 
 
 def _allowed(ds: xr.Dataset) -> list[Figure]:
-    return read_figures(["regret", "growth", "heat", *(["decomposition"] if all(p in ds for p in PARTS) else [])])
+    tails = ["exceedance"] if "regret" in ds and ds.sizes["seed"] >= MANY_SEEDS else []
+    terms = ["decomposition"] if all(part in ds for part in PARTS) else []
+    return read_figures(["regret", "growth", "heat", *tails, *terms])
 
 
 def _artists(
@@ -100,6 +106,7 @@ def _artists(
     about: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "regret": (regret_curves, dict(bands)),
         "growth": (growth_curves, {"worlds": worlds}),
+        "exceedance": (exceedance, {"worlds": worlds}),
         "decomposition": (decomposition, {"worlds": worlds}),
         "balance": (balance, {"worlds": worlds}),
         "both_worlds": (both_worlds, {"worlds": worlds, **bands}),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandit import assumptions, tables
-from jaxbandit.report import growth, words
+from jaxbandit.report import growth, tails, words
 from jaxbandit.report.answers import Answers
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.panel import Panel, Render
@@ -63,9 +63,7 @@ def panels(
                 "Final regret at a glance",
                 render("heat.html", rounds=data["rounds"][-1], stopped=any(v.stopped for v in findings.verdicts)),
             )
-        growing = growth.panel(findings, render)
-        if growing is not None:
-            yield growing
+        yield from filter(None, (growth.panel(findings, render), tails.panel(findings, render)))
     yield from answers.panels if answers else ()
     yield from extra
     if findings is not None:

@@ -1,0 +1,86 @@
+"""How bad a game can get: the chance that final regret exceeds x."""
+
+import functools
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit import statistics, style
+from jaxbandit.plots.bands import played
+from jaxbandit.plots.common import labelled, pretty, seeds_note, world_name
+
+POINTS = 28, 16  # of a curve: for the worse half of the games, evenly on a logarithmic axis; for the better half
+
+
+def exceedance(
+    ds: xr.Dataset,
+    path: str | pathlib.Path,
+    title: str = "",
+    *,
+    worlds: Mapping[str, Any] | None = None,
+    level: float = 0.95,
+    also: Sequence[str] = (),
+) -> pathlib.Path:
+    """P(R_T > x) over x on doubly logarithmic axes, one panel per environment, with exact binomial bands.
+
+    A curve ends at its worst game. Of a policy that stops early it is the regret at its last round.
+
+    Args:
+      ds: With every seed kept.
+      path: Where to write; the ending chooses the format.
+      title: Heads the figure.
+      worlds: The worlds by label, for their names.
+      level: Coverage of the band, at each x by itself.
+      also: Further endings to write it with.
+    """
+    if "regret" not in ds:
+        raise ValueError('P(R_T > x) needs every game, which keep="summary" drops; run with keep = "seeds"')
+    ds = labelled(ds)
+    titles = [world_name(str(world), worlds) for world in ds.environment.values]
+    looks, last = style.looks(ds.policy.values), int(ds["round"][-1])
+    note = f"nothing to show of {seeds_note(ds)}"
+    with style.panels(titles, title, common_lines=ds.sizes["policy"] // len(titles)) as (figure, panels):
+        for panel, world in zip(panels, ds.environment.values, strict=True):
+            least, fewest = [], 1.0
+            for policy, look in zip(ds.policy.values, looks, strict=True):
+                cell = played(ds.regret.sel(policy=policy, environment=world).load())
+                if not cell.size or cell.sizes["seed"] < 2:
+                    continue
+                final = np.sort(cell.isel(round=-1).values)
+                chance = chances(final.size, level)
+                x = final[-chance.games.values]
+                stop = int(cell["round"][-1])
+                text = pretty(policy) + ("" if stop == last else f" (to round {stop:,})")
+                panel.plot(x, chance.probability, label=text, **look)
+                panel.fill_between(x, chance.low, chance.high, color=look["color"], alpha=0.2, linewidth=0)
+                least, fewest = [*least, final[0]], min(fewest, 1 / final.size)
+                note = f"bands: {chance.attrs['band']}, each x by itself, {seeds_note(ds)}"
+            panel.set(xlabel=f"x: regret after {last:,} rounds", ylabel="P(regret > x)")
+            panel.set(yscale="log", ylim=(fewest / 3, 1.5))
+            _scale_x(panel, min(least, default=0.0))
+        style.legend(figure, panels[0], note)
+        return style.save(figure, path, also)
+
+
+@functools.lru_cache(maxsize=8)
+def chances(count: int, level: float) -> xr.Dataset:
+    """What ``statistics.exceedance`` says where 1, 2, ... of ``count`` games exceed x, along ``games``.
+
+    It depends on these numbers alone, not on the regrets: so it is asked once, of ranks.
+    """
+    worse, better = np.geomspace(1, count / 2, POINTS[0]), np.linspace(count / 2, count, POINTS[1])
+    games = np.unique(np.rint([*worse, *better]).astype(int))
+    ranks = xr.DataArray(np.arange(count), dims="seed")
+    found = statistics.exceedance(ranks, (count - 1 - games).tolist(), level=level)
+    return found.swap_dims(threshold="games").assign_coords(games=("games", games))
+
+
+def _scale_x(panel: Any, least: float) -> None:
+    """Logarithmic, or linear around 0 where games beat every fixed arm; linear where there is no regret."""
+    if least <= -1:
+        panel.set_xscale("symlog", linthresh=10, linscale=0.5)
+    elif np.isfinite(panel.dataLim.minposx):
+        panel.set_xscale("log")

@@ -1,0 +1,71 @@
+"""How bad a game can get: quantiles of final regret over the seeds, cell by cell."""
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from jaxbandit import statistics
+from jaxbandit.plots.bands import played
+from jaxbandit.report.findings import Findings
+from jaxbandit.report.panel import Panel, Render
+
+QUANTILES = (0.5, 0.9, 0.99)
+LEVEL = 0.95
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A policy in a world.
+
+    Attributes:
+      policy: Its label.
+      seeds: Games behind it.
+      quantiles: Value, lower and upper limit of each of ``QUANTILES``; a limit may be infinite.
+      worst: The largest regret of a game.
+      stopped: The round it was played to, if that is before the last; else 0.
+    """
+
+    policy: str
+    seeds: int
+    quantiles: list[tuple[float, float, float]]
+    worst: float
+    stopped: int
+
+
+def panel(findings: Findings, render: Render) -> Panel | None:
+    """The table of quantiles; None where the games were not kept, or are one a cell."""
+    worlds = dict(quantiles(findings)) if "regret" in findings.ds else {}
+    if not worlds:
+        return None
+    names = ["median", *(f"{100 * q:g} % quantile" for q in QUANTILES[1:])]
+    rows = [row for listed in worlds.values() for row in listed]
+    unbounded = any(not np.isfinite(row.quantiles).all() for row in rows)
+    shown = {"names": names, "level": f"{LEVEL:.0%}", "unbounded": unbounded, "stopped": any(r.stopped for r in rows)}
+    return Panel("How bad can it get", render("tails.html", worlds=worlds, **shown))
+
+
+def quantiles(findings: Findings) -> Iterator[tuple[str, list[Row]]]:
+    """Every cell of at least two games, world by world."""
+    last = int(findings.ds["round"][-1])
+    for world in map(str, findings.ds.environment.values):
+        rows = []
+        for policy in map(str, findings.ds.policy.values):
+            cell = played(findings.ds.regret.sel(policy=policy, environment=world).load())
+            if not cell.size or cell.sizes["seed"] < 2:
+                continue
+            final = cell.isel(round=-1)
+            found = statistics.quantile(final, QUANTILES, level=LEVEL)
+            limits = np.stack([found.quantile_value, found.low, found.high], axis=-1)
+            stop = int(final["round"])
+            rows.append(
+                Row(
+                    policy=policy,
+                    seeds=cell.sizes["seed"],
+                    quantiles=[(float(value), float(low), float(high)) for value, low, high in limits],
+                    worst=float(final.max()),
+                    stopped=stop if stop < last else 0,
+                )
+            )
+        if rows:
+            yield world, rows
