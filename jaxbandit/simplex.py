@@ -113,7 +113,7 @@ def inf(u: Array, q: Array | float) -> Array:
 def num_steps(num_arms: int, dtype) -> int:
     """Steps after which the residual is what ``inf`` promises, for any u and q >= 1.
 
-    Measured: the slowest u has its arms at two or three levels, and q = 1.
+    Measured: the slowest u has its arms at two to four levels, and q = 1.
     """
     fewest, enough_for = (2, (10, 1_000, 100_000)) if jnp.finfo(dtype).bits == 32 else (3, (16, 1_000, 100_000))
     return fewest + sum(num_arms > most for most in enough_for)
@@ -121,7 +121,7 @@ def num_steps(num_arms: int, dtype) -> int:
 
 def _start(num_arms: int, q: Array | float) -> Array | float:
     """The first y: the middle of [1, K^(1/q)] in logarithms; lower for many arms, where a step down may go too far."""
-    exponent = math.log(num_arms) * (0.5 if num_arms <= 64 else 0.4)
+    exponent = math.log(num_arms) * (0.5 if num_arms <= 64 else 0.38)
     return jnp.exp(exponent / q) if isinstance(q, jax.Array) else math.exp(exponent / q)
 
 

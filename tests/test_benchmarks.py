@@ -78,18 +78,19 @@ def test_the_guard_notices_the_engine_without_its_options():
 
 
 def test_a_wrong_kernel_is_seen():
-    made = {name: (busy(1), 1) for name in (speed.OURS, "C++ float32", "Numba prange")}
-    made["NumPy over seeds"] = (busy(1, np.linspace(79.0, 81.0, 64)), 1)
-    measured = speed.interleaved(made, repeats=1)
+    made = {name: busy(1) for name in (speed.OURS, "C++ float32", "Numba prange")}
+    made["NumPy over seeds"] = busy(1, np.linspace(79.0, 81.0, 64))
+    measured = speed.interleaved(made, seed_rounds=1, repeats=1)
     marked = [line for line in speed.table(measured).splitlines() if "**differs**" in line]
     assert len(marked) == 1 and "NumPy over seeds" in marked[0]
 
 
 def test_bars_are_judged():
     fast, slow = (speed.Figure(time, 0.0, 1.0, 1.0) for time in (1.0, 9.0))
-    rows = speed.bars({speed.OURS: fast, "C++ float32": fast, "Numba prange": slow, "plain vmap(scan)": slow})
-    cpp, numba, numpy, plain = rows.splitlines()[2:]
+    made = {speed.OURS: fast, "C++ float32": fast, "C++ float32, Halley": fast, "Numba prange": slow}
+    cpp, halley, numba, numpy, plain = speed.bars(made | {"plain vmap(scan)": slow}).splitlines()[2:]
     assert "| 1.00 | <= 1.8 | reached |" in cpp
+    assert "| 1.00 | the same solver, no bar |" in halley
     assert "| 9.00 | >= 4 | reached |" in numba
     assert "not measured" in numpy
     assert "| 9.00 | >= 12 | missed |" in plain
@@ -99,11 +100,12 @@ def test_bars_are_judged():
 def test_all_competitors_play_one_game():
     """Mean regrets within 5 standard errors, a false alarm in 1.7 million; C++ and Numba have the same luck."""
     figures, regrets = {}, {}
-    for name, (run, _) in speed.contestants(300, 512, slow_share=1).items():
+    for name, run in speed.contestants(300, 512).items():
         regrets[name] = run()
-        figures = figures | speed.interleaved({name: (run, 1)}, 1)
+        figures = figures | speed.interleaved({name: run}, 1, 1)
     assert "differs" not in speed.table(figures)
-    np.testing.assert_allclose(regrets["C++ float64"], regrets["Numba prange"])
+    in_float64 = competitors.numba_prange(speed.MEANS, speed.TAIL_INDEX, 300, 512, "float64", 2)()
+    np.testing.assert_allclose(regrets["C++ float64"], in_float64)
 
 
 def test_numpy_plays_the_game_of_the_others():

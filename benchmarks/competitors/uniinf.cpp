@@ -244,7 +244,7 @@ struct Player {
             pair_sum[p] = L[2 * p] + L[2 * p + 1];
             pair_product[p] = L[2 * p] * L[2 * p + 1];
         }
-        Y = HALLEY ? S * (T)std::pow((double)n, n <= 64 ? 0.5 : 0.4) : S;
+        Y = HALLEY ? S * (T)std::pow((double)n, n <= 64 ? 0.5 : 0.38) : S;
     }
 
     // Newton's step for 1/phi = 1, phi = sum_i S/(L_i + Y); with HALLEY the package's own solver, which starts in the

@@ -41,7 +41,12 @@ def panel(findings: Findings, render: Render) -> Panel | None:
     names = ["median", *(f"{100 * q:g} % quantile" for q in QUANTILES[1:])]
     rows = [row for listed in worlds.values() for row in listed]
     unbounded = any(not np.isfinite(row.quantiles).all() for row in rows)
-    shown = {"names": names, "level": f"{100 * LEVEL:g}%", "unbounded": unbounded, "stopped": any(r.stopped for r in rows)}
+    shown = {
+        "names": names,
+        "level": f"{100 * LEVEL:g}%",
+        "unbounded": unbounded,
+        "stopped": any(r.stopped for r in rows),
+    }
     return Panel("How bad can it get", render("tails.html", worlds=worlds, **shown))
 
 
