@@ -150,7 +150,7 @@ def platform() -> dict[str, str]:
         "jaxlib": metadata.version("jaxlib"),
         "device": f"{device.device_kind} ({device.platform})",
         "instruction_set": xla.instruction_set() if device.platform == "cpu" else "",
-        "xla_options": "jaxbandit's" if xla.tuned() else "other",
+        "xla_options": " ".join(["jaxbandit's" if xla.tuned() else "other", *xla.other_flags()]),
     }
 
 

@@ -21,6 +21,7 @@ Array = jax.Array
 
 T = TypeVar("T")
 
+ONE_PER_ARM = "one value per arm, a list such as [0.5, 1.0]"
 _BOUNDS = {
     "gt": (np.greater, ">"),
     "ge": (np.greater_equal, ">="),
@@ -72,7 +73,7 @@ def field(
     metadata = {
         "alias": alias,
         "static": static or choices is not None,
-        "vector": "one value per arm, a list such as [0.5, 1.0]" if vector is True else vector,
+        "vector": ONE_PER_ARM if vector is True else vector,
         "per_arm": per_arm,
         "table": "a table with a row per round and a column per arm" if table is True else table,
         "shared": shared or bool(table),
@@ -173,7 +174,8 @@ def check_single(obj: Any) -> None:
             if dataclasses.is_dataclass(value):
                 check_single(value)
             continue
-        if is_static(spec) or np.ndim(value) <= max(rank(spec), bool(spec.metadata.get("per_arm"))):
+        own = spec.metadata.get("vector") not in (False, None, ONE_PER_ARM)  # a list of its own kind: its class knows
+        if own or is_static(spec) or np.ndim(value) <= max(rank(spec), bool(spec.metadata.get("per_arm"))):
             continue
         one = ("one number", "one list of numbers", "one table")[rank(spec)]
         cls, shown = type(obj).__name__, _short(np.asarray(value).tolist())

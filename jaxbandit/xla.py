@@ -40,6 +40,8 @@ _WIDTH = "--xla_cpu_prefer_vector_width"  # XLA takes 256 bits unless told other
 _PASSES = "--xla_disable_hlo_passes="
 _FOR_US = "cpu_multi_output_fusion"
 
+_BITS_STAY = ("--xla_force_host_platform_device_count", "--xla_dump")
+
 SECOND_CACHE = pathlib.Path("/sys/devices/system/cpu/cpu0/cache/index2/size")
 
 _late = False
@@ -82,6 +84,19 @@ def setting(name: str) -> Any:
 def flags() -> str:
     """``XLA_FLAGS`` as they stand."""
     return os.environ.get("XLA_FLAGS", "")
+
+
+def other_flags() -> list[str]:
+    """What of ``XLA_FLAGS`` is not this module's and may change the last bits of a result."""
+    ours = {f"{name}={value}" for name, value in (OPTIONS | ORDER).items()} | {_FOR_US, f"{_WIDTH}=512"}
+    left = []
+    for part in flags().split():
+        head, names = next(((h, part.removeprefix(h)) for h in (_EXTRA, _PASSES) if part.startswith(h)), ("", ""))
+        if head:
+            left += [head + name for name in names.split(",") if name not in ours]
+        elif part not in ours and not part.startswith(_BITS_STAY):
+            left.append(part)
+    return sorted(left)
 
 
 def status() -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import blocks, engine, fusion, random, runner, xla
+from jaxbandit import blocks, cells, engine, fusion, random, runner, xla
 from jaxbandit.game import as_arrays, is_stationary
 from jaxbandit.types import pytree
 from tests.helpers import PEAK, assert_mean, filled, knows_peak
@@ -441,6 +441,15 @@ def test_a_cpus_options_are_for_cpus_alone(monkeypatch):
     assert xla.status() == "yes"
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_extra_options=-unroll-threshold=9")
     assert "have another xla_cpu_use_multi_output_fusion, -unroll-threshold" in xla.status()
+
+
+def test_flags_that_may_change_bits_are_part_of_the_platform(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", xla.with_options("--xla_force_host_platform_device_count=3", wide=True))
+    assert xla.other_flags() == []
+    mine = "--xla_cpu_max_isa=SSE4_2 --xla_backend_extra_options=-fast --xla_disable_hlo_passes=dce"
+    monkeypatch.setenv("XLA_FLAGS", xla.with_options(mine, wide=False))
+    assert xla.other_flags() == sorted(mine.split())
+    assert cells.platform.__wrapped__()["xla_options"] == "jaxbandit's " + " ".join(sorted(mine.split()))
 
 
 def test_xla_settings_keep_what_the_user_set():

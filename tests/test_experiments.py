@@ -265,7 +265,7 @@ def test_a_policy_that_is_not_told_is_a_horizontal_band(drawn, tmp_path):
     np.testing.assert_allclose(swept.get_ydata(), final.values[[2, 1]])
     np.testing.assert_allclose(flat.get_ydata(), float(final[0]))
     legend = [text.get_text() for text in drawn[0].legends[0].get_texts()]
-    assert legend == ["HTINF", "uniINF (not told)"]
+    assert legend == ["HTINF", "uniINF (not told)", "told the truth"]
 
 
 def test_a_sweep_of_worlds_may_be_relative(drawn, tmp_path):

@@ -143,7 +143,7 @@ def test_bounds_in_a_browser(tmp_path):
     found, console, requests, _ = visit(page, tmp_path, script, WAIT)
     assert (console, requests) == ([], [])
     assert found["bounds"] == [1, 0]
-    assert "order only: σ K^(1−1/α) T^(1/α)." in found["says"][0]
+    assert "order only, of the worst world: σ K^(1−1/α) T^(1/α)." in found["says"][0]
     assert "outside the frame" in found["says"][1]
     assert (found["none"], found["silent"]) == ([0, 0], ["", ""])
     assert found["before"] == found["after"]  # the frame is that of the curves

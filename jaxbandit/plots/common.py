@@ -14,6 +14,7 @@ from jaxbandit import study, style
 from jaxbandit.grid import suggest
 from jaxbandit.policies import POLICIES
 
+PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1}  # behind a note that curves may cross
 RESAMPLES = 500  # of the intervals on a figure
 # How axes of swept values are called on figures.
 AXES = {
@@ -162,7 +163,9 @@ def scale_regret(panel: Any, low: np.ndarray) -> None:
     panel.axhline(0, color="black", linewidth=0.6)
     panel.set_ylim(min(1.6 * np.min(low), -20), max(1.6 * panel.get_ylim()[1], 20))
     place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-    panel.annotate("below 0: better\nthan every fixed arm", (0.02, 0), (0, -3), fontsize=7, va="top", **place)
+    panel.annotate(
+        "below 0: better\nthan every fixed arm", (0.02, 0), (0, -4), fontsize=7, va="top", bbox=PAPER, **place
+    )
 
 
 def seeds_note(ds: xr.Dataset) -> str:

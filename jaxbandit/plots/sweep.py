@@ -72,9 +72,7 @@ def sweep(
             _scale(panel, curves, relative)
             panel.set_ylabel(f"mean regret / {axis_name(name)}" if relative else "mean pseudo-regret")
             if name.endswith("_factor"):
-                panel.axvline(1, color="black", linewidth=0.7, linestyle=":")
-                place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-                panel.annotate("told the truth", (1, 0), (3, 3), fontsize=7, rotation=90, va="bottom", **place)
+                handles["told the truth"] = panel.axvline(1, color="black", linewidth=0.7, linestyle=":")
         aside = ", each point by itself" if simultaneous else ""
         note = f"after {int(ds['round'][-1]):,} rounds; {band_note(stats, ds, aside)}"
         style.legend(figure, None, note, handles=handles)
