@@ -60,7 +60,8 @@ def configure() -> None:
     cache = os.environ.get("JAXBANDIT_CACHE", "on")
     if cache.lower() != "off" and setting("jax_compilation_cache_dir") is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_directory(cache)))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+        if setting("jax_persistent_cache_min_compile_time_secs") == 1.0:  # JAX's own choice
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
 def compiler_options() -> dict[str, Any]:
