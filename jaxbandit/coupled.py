@@ -130,7 +130,7 @@ def play_pairs(
     for point in range(count):
         groups.setdefault(tuple(side.program(point) for side in sides), []).append(point)
 
-    xla.warn_if_late()
+    xla.warn_if_slow()
     total, done = int(seeds_of.sum()) * int(rounds[-1]), 0
     with jax.enable_x64(dtype == "float64"), bar(config.progress) as progress:
         for members in groups.values():

@@ -56,7 +56,7 @@ def run(
     team = team or Team()
     report = report if report is not None else Report()
     store = Store(directory)
-    xla.warn_if_late()
+    xla.warn_if_slow()
     with team.holding(store):
         campaign = Campaign(study, store, report, team.any_platform)
         if team.leads:

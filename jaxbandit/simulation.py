@@ -75,7 +75,7 @@ def simulate(
 
     check_history([point for grid in policies for point in grid.points], int(rounds[-1]))
 
-    xla.warn_if_late()
+    xla.warn_if_slow()
     timing = Timing()
     with jax.enable_x64(dtype == "float64"), bar(config.progress) as progress:
         study = _Study(policies, environments, rounds, num_seeds, seed, keep, tuple(measures), min(trace, num_seeds))

@@ -168,17 +168,23 @@ def cache_directory(setting: str = "on") -> pathlib.Path:
     return root / "jaxbandit" / f"xla-{instruction_set()}"
 
 
-def warn_if_late() -> None:
-    """Says once that JAX was started before jaxbandit could set it up."""
+def warn_if_slow() -> None:
+    """Says once that CPUs play without what jaxbandit sets, and what to do about it."""
     global _warned
-    if _late and not _warned and jax.default_backend() == "cpu":
-        _warned = True
-        warnings.warn(
-            "JAX was started before jaxbandit was imported, so it runs without one device per core and without "
-            "the XLA options it is tuned for: results are right, but slower. Import jaxbandit before the first JAX "
-            "call, or set JAXBANDIT_XLA=off to silence this.",
-            stacklevel=3,
-        )
+    if _late:
+        why, remedy = "JAX was started before jaxbandit was imported", "Import jaxbandit before the first JAX call"
+    elif _may_have_accelerator():
+        why, remedy = "JAX might have found a GPU or TPU, but plays on CPUs", "Set JAX_PLATFORMS=cpu"
+    else:
+        return
+    if _warned or os.environ.get("JAXBANDIT_XLA", "on").lower() == "off" or jax.default_backend() != "cpu":
+        return
+    _warned = True
+    warnings.warn(
+        f"{why}, so it runs without one device per core and without the XLA options it is tuned for: results are "
+        f"right, but slower. {remedy}, or set JAXBANDIT_XLA=off to silence this.",
+        stacklevel=3,
+    )
 
 
 def instruction_set() -> str:

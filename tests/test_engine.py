@@ -437,6 +437,10 @@ def test_a_cpus_options_are_for_cpus_alone(monkeypatch):
     monkeypatch.setattr(xla, "setting", settings.get)
     assert "GPU or TPU" in xla.status()
     assert xla.compiler_options() == {}
+    monkeypatch.setattr(xla, "_warned", False)
+    with pytest.warns(UserWarning, match="might have found a GPU or TPU, but plays on CPUs.*Set JAX_PLATFORMS=cpu"):
+        xla.warn_if_slow()
+    xla.warn_if_slow()  # once
     settings["jax_platforms"] = "cpu"
     assert xla.status() == "yes"
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_extra_options=-unroll-threshold=9")
