@@ -127,9 +127,9 @@ def run(
         if report.others:
             console.print(f"{_count(report.others, 'cell')} of another study stay beside them; this one's are shown")
         console.print(written, markup=False)
-    figures = outcome.draw(plan, ds, stats, directory)
+    drawn = outcome.draw(plan, ds, stats, directory)
     if talk:
-        for figure in figures:
+        for figure in drawn:
             console.print(f"figure  {figure}", markup=False)
         seconds = time.perf_counter() - began
         console.print(

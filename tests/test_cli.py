@@ -86,7 +86,23 @@ def test_json_is_the_table_for_programs(invoke):
 
 def test_quiet_says_nothing_and_a_second_run_plays_nothing(invoke):
     assert invoke("run", "study.toml", "--quiet").output == ""
-    assert "0 cells played, 2 found" in invoke("run", "study.toml").stdout
+    again = invoke("run", "study.toml")
+    assert "0 cells played, 2 found" in again.stdout
+    assert "compiling" not in again.output  # no bar that stands at 0
+
+
+def test_cells_of_another_study_are_said_to_stay(invoke, tmp_path):
+    invoke("run", "study.toml", "--out", "out", "--quiet")
+    (tmp_path / "study.toml").write_text("seed = 5\n" + QUICK_STUDY)
+    assert "2 cells of another study stay beside them" in invoke("run", "study.toml", "--out", "out").stdout
+
+
+def test_certify_refuses_counts_of_nothing(invoke):
+    """0 is no default: a full certificate takes minutes."""
+    for option in ("--num-seeds", "--horizon"):
+        done = CliRunner().invoke(cli.app, ["certify", option, "0"])
+        assert isinstance(done.exception, ValueError)
+        assert "must be a whole number" in str(done.exception)
 
 
 def test_plan_says_what_it_takes_and_writes_nothing(invoke, tmp_path):

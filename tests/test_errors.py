@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxbandit as jb
 from jaxbandit import assemble, study
@@ -169,6 +170,14 @@ def test_the_exact_forms_do_not_forget(make):
     with pytest.raises(ValueError, match="keeps max_rounds = 19 rewards, but 20 rounds are played"):
         jb.simulate(make(19), WORLD, horizon=20, num_seeds=2)
     check_history([make(20)], 20)
+
+
+def test_a_grid_is_of_a_class_and_a_band_of_a_variable():
+    with pytest.raises(ValueError, match=r"grid takes a class such as jb.UniINF, got 'uniinf'"):
+        jb.grid("uniinf")
+    ds = xr.Dataset({"regret": (("seed", "round"), np.ones((4, 3)))})
+    with pytest.raises(ValueError, match=r"band takes one variable, such as ds.regret, got Dataset"):
+        jb.band(ds)
 
 
 def test_what_is_no_dataset_is_named(tmp_path):

@@ -148,6 +148,7 @@ def test_decomposition_stacks_the_terms(shown):
     assert shown["titles"][0] == "uniinf in pareto"
     top = max(path.vertices[:, 1].max() for path in shown["panels"][0].collections[-1].get_paths())
     assert top == pytest.approx(3.5 * float(ds.regret.isel(policy=0, environment=0).mean("seed")[-1]))
+    assert shown["cells"][0] == "sum of the terms / regret = 3.5"
     # What the bound has: without the best arm, which stands first in one world and changes in the other.
     worlds = {
         "pareto": jb.Pareto(means=[0.5, 1.0], tail_index=1.5),

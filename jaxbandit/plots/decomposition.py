@@ -44,6 +44,10 @@ def decomposition(
             panel.stackplot(ds["round"].values, *stack, labels=terms, colors=list(COLOURS.values()), alpha=0.85)
             panel.plot(ds["round"], regret.sel(where), color="black", label="pseudo-regret")
             panel.set(xscale="log", xlabel="round", ylabel="mean over seeds")
+            bound, last = sum(part[-1] for part in stack), float(regret.sel(where)[-1])
+            if last > 0:
+                note = f"sum of the terms / regret = {bound / last:.3g}"
+                panel.text(0.03, 0.96, note, transform=panel.transAxes, va="top", fontsize=8)
         notes = [] if OFF_BEST in terms else ["|SkipErr| is that of all arms, the best one included"]
         notes += [] if OPTIONAL["calibration"] in terms else ["the bound adds 2σ(K − 1)"]
         style.legend(figure, panels[0], "; ".join(notes))
