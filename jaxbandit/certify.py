@@ -57,7 +57,7 @@ def default_worlds(arms: Sequence[int] = (2, 10)) -> dict[str, Environment]:
 def read_worlds(text: str) -> dict[str, Environment]:
     """The worlds of a study file, or the one of an inline table such as ``{name = "pareto", means = [0.5, 1.0]}``."""
     if text.endswith(".toml"):
-        listed = study.read(text).environment_entries()
+        listed = study.Study.load(text).environment_entries()
     else:
         try:
             entry = tomllib.loads(f"world = {text}")["world"] if text.lstrip().startswith("{") else {"name": text}

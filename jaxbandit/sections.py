@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import pydantic
 
-from jaxbandit.checks import problems
 from jaxbandit.grid import suggest
 from jaxbandit.parameters import as_box, check_range, having
+from jaxbandit.study_file import problems
 
 QUICK_POINTS, QUICK_TRAJECTORIES, QUICK_SEEDS = 16, 4, 64
 

@@ -6,12 +6,13 @@ from typing import Any, Literal
 import pydantic
 
 from jaxbandit import entries, quick
-from jaxbandit.checks import EXAMPLES, SYNONYMS, check_history, problems, read_file, recorded_rounds
+from jaxbandit.checks import check_history, recorded_rounds
 from jaxbandit.entries import Declared, Entry
 from jaxbandit.figures import Figure, read_figures
 from jaxbandit.grid import Grid, for_run, suggest
 from jaxbandit.readers import each_table
 from jaxbandit.sections import Sensitivity, Tune, Worst
+from jaxbandit.study_file import EXAMPLES, SYNONYMS, problems, read_file
 
 QUICK_ROUNDS, QUICK_SEEDS = quick.ROUNDS, quick.SEEDS
 MAX_SEEDS = 65_536
@@ -291,11 +292,6 @@ class Study(pydantic.BaseModel):
                 check_history(entry.grid(world).points, last)
         if self.sensitivity is not None:
             self.sensitivity.check(self.pairs())
-
-
-def read(path: str | pathlib.Path) -> Study:
-    """A study file as a checked ``Study``."""
-    return Study.load(path)
 
 
 def parse(

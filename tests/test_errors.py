@@ -188,11 +188,11 @@ def test_what_is_no_dataset_is_named(tmp_path):
 
 def test_study_files_that_are_none(tmp_path):
     with pytest.raises(ValueError, match=r"none.toml does not exist"):
-        study.read(tmp_path / "none.toml")
+        study.Study.load(tmp_path / "none.toml")
     bad = tmp_path / "bad.toml"
     bad.write_text("title = ")
     with pytest.raises(ValueError, match="not valid TOML"):
-        study.read(bad)
+        study.Study.load(bad)
 
 
 def test_good_input_is_canonical():

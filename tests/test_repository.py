@@ -23,7 +23,7 @@ LAYERS = [
     ["lanes", "tails"],
     ["simplex", "robust", "rows", "bounds", "kernels", "theory"],
     ["policies", "environments", "game"],
-    ["draws", "grid", "readers", "facts", "checks", "quick"],
+    ["draws", "grid", "readers", "facts", "checks", "study_file", "quick"],
     ["engine", "as_entry", "figures"],
     ["totals", "checkpoint", "entries", "parameters", "labels"],
     ["sections", "blocks"],

@@ -327,7 +327,7 @@ def study_file(tmp_path):
 
 def test_a_study_names_a_table_beside_itself(study_file, monkeypatch):
     monkeypatch.chdir(study_file.parents[1])
-    (grid,) = study.read(study_file).environment_grids()
+    (grid,) = study.Study.load(study_file).environment_grids()
     assert list(grid.axes) == ["scale"]
     assert [point.name for point in grid.points] == ["latency", "latency"]
     np.testing.assert_array_equal(grid.points[0].losses, LOSSES)
@@ -346,7 +346,7 @@ def test_a_study_names_a_table_beside_itself(study_file, monkeypatch):
 def test_bad_tables_in_a_study(study_file, change, message):
     study_file.write_text(STUDY.replace('table = "data/latency.csv"', change))
     with pytest.raises(ValueError, match=message):
-        study.read(study_file)
+        study.Study.load(study_file)
 
 
 def test_results_say_how_to_find_tables_that_lie_elsewhere(tmp_path, monkeypatch):
