@@ -11,6 +11,7 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import arms, random
+from jaxbandit.engine import usable_cores
 
 
 def bits() -> None:
@@ -21,7 +22,7 @@ def bits() -> None:
         options = {"horizon": 1_000, "num_seeds": 100, "record": [1, 10, 333, 1_000]}
         base = jb.simulate(policy, world, **options)
         engines = {f"block {b}": jb.Engine(block=b) for b in (1, 13, 64, 1024)}
-        engines |= {f"{d} devices": jb.Engine(devices=d) for d in range(1, jax.local_device_count() + 1)}
+        engines |= {f"{n} cores": jb.Engine(devices=n) for n in range(1, usable_cores() + 1)}
         engines |= {f"chunk {c}": jb.Engine(chunk=c) for c in (1, 7, 100)}
         others = {name: jb.simulate(policy, world, engine=engine, **options) for name, engine in engines.items()}
         sweep = jb.grid(jb.UniINF, horizon=1_000, initial_scale=[1.0, 4.0])
@@ -139,10 +140,11 @@ def memory() -> None:
 def peak_memory(horizon: int, num_seeds: int = 1024) -> float:
     """Of a process that plays uniINF for so many rounds, in MiB."""
     code = (
-        "import resource, jaxbandit as jb\n"
+        "import pathlib, re, jaxbandit as jb\n"
         "w = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)\n"
         f"jb.simulate(jb.UniINF(horizon={horizon}), w, horizon={horizon}, num_seeds={num_seeds})\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+        # getrusage would remember the peak of who started it.
+        r"print(re.search(r'VmHWM:\s*(\d+) kB', pathlib.Path('/proc/self/status').read_text())[1])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -12,10 +12,9 @@ import time
 import warnings
 from typing import Any
 
-import jax
-
 import jaxbandit as jb
-from jaxbandit.runner import state_size
+from benchmarks.surface import seats
+from jaxbandit.engine.runner import state_size
 from jaxbandit.types import is_static, public_fields
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "policies.md"
@@ -89,15 +88,10 @@ def replaced(page: str, text: str) -> str:
     return re.sub(r"(<!-- table -->\n).*?(\n<!-- end -->)", lambda m: m[1] + text + m[2], page, flags=re.DOTALL)
 
 
-def seats(policy: Any) -> int:
-    """Seeds of one block on every device."""
-    return jax.device_count() * jb.Engine().width(NUM_ARMS, state_size(policy, NUM_ARMS))
-
-
 def seconds(policy: Any, horizon: int) -> float:
     """Of one run with every seat taken, compilation apart."""
     began = time.perf_counter()
-    ds = jb.simulate(policy, arena(), horizon=horizon, num_seeds=seats(policy), record=[horizon])
+    ds = jb.simulate(policy, arena(), horizon=horizon, num_seeds=seats(policy, arena()), record=[horizon])
     return time.perf_counter() - began - ds.attrs["compile_seconds"]
 
 
@@ -114,10 +108,10 @@ def measure(share: float) -> dict[str, str]:
             ratios.append(
                 times[-1]
                 / horizon
-                / seats(policy)
-                / (seconds(yardstick, horizon // 5) / (horizon // 5) / seats(yardstick))
+                / seats(policy, arena())
+                / (seconds(yardstick, horizon // 5) / (horizon // 5) / seats(yardstick, arena()))
             )
-        each = statistics.median(times) / horizon / seats(policy)
+        each = statistics.median(times) / horizon / seats(policy, arena())
         ratio = 1.0 if isinstance(policy, jb.UniINF) else statistics.median(ratios)
         costs[name] = f"{each * 1e9:.0f} ({ratio:.1f})"
         print(f"{name:40} {costs[name]}", flush=True)

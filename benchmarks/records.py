@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from jaxbandit.xla import usable_cores
+from jaxbandit.engine import usable_cores
 
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.jsonl"

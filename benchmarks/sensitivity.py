@@ -12,7 +12,7 @@ import time
 
 import jaxbandit as jb
 from jaxbandit import sensitivity
-from jaxbandit.xla import usable_cores
+from jaxbandit.engine import usable_cores
 
 WORLD = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)
 PARAMETERS = ["initial_scale", "threshold"]

@@ -14,14 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
 
-import jax
 import numpy as np
 
 import jaxbandit as jb
 from benchmarks import records
 from benchmarks.accuracy import peak_memory
-from jaxbandit.runner import state_size
+from jaxbandit.engine.runner import Job
 
 ARMS = (2, 10, 32, 100, 1000)
 JUMP = 1.5  # what a seed-round and arm may cost more at the next larger K
@@ -44,9 +44,16 @@ def seconds(num_arms: int, horizon: int, num_seeds: int) -> float:
     return time.perf_counter() - began
 
 
-def seats(num_arms: int) -> int:
-    """Seeds that fill one block on every device."""
-    return jax.local_device_count() * jb.Engine().width(num_arms, state_size(jb.UniINF(horizon=2), num_arms))
+def seats(policy: Any, environment: Any, most: int = 1024) -> int:
+    """Seeds of one block on every core, and no more than ``most`` of each."""
+    engine = jb.Engine()
+    games, threads = engine.games(Job([policy], [environment], np.ones(1, int), num_seeds=1, seed=0).shape())
+    return threads * min(most, engine.lanes(games, threads, most * threads))
+
+
+def seeds(num_arms: int) -> int:
+    """Seeds that uniINF is timed with."""
+    return seats(jb.UniINF(horizon=2), world(num_arms))
 
 
 def judged(reached: bool) -> str:
@@ -57,13 +64,13 @@ def arms(repeats: int, quick: bool) -> tuple[str, dict]:
     """Nanoseconds per seed-round and arm, and how they change from one K to the next."""
     rounds = {}
     for num_arms in ARMS:
-        seconds(num_arms, 64, seats(num_arms))  # compiles
-        taken = seconds(num_arms, 256, seats(num_arms))
+        seconds(num_arms, 64, seeds(num_arms))  # compiles
+        taken = seconds(num_arms, 256, seeds(num_arms))
         rounds[num_arms] = 256 if quick else max(256, int(256 * SECONDS / taken))
     times: dict[int, list[float]] = {num_arms: [] for num_arms in ARMS}
     for _ in range(repeats):
         for num_arms, horizon in rounds.items():
-            games = seats(num_arms)
+            games = seeds(num_arms)
             times[num_arms].append(seconds(num_arms, horizon, games) / (games * horizon * num_arms) * 1e9)
     each = {num_arms: statistics.median(taken) for num_arms, taken in times.items()}
     lines = [
@@ -91,8 +98,8 @@ def fit(work: np.ndarray, taken: np.ndarray) -> tuple[float, float]:
 
 def growth(repeats: int, quick: bool) -> tuple[str, dict]:
     """Time over rounds and over seeds, with the fit, and peak memory over rounds."""
-    rounds, seeds = (ROUNDS[:2], SEEDS[:2]) if quick else (ROUNDS, SEEDS)
-    sizes = {"T": [(horizon, seats(10)) for horizon in rounds], "N": [(1_000, count) for count in seeds]}
+    rounds, counts = (ROUNDS[:2], SEEDS[:2]) if quick else (ROUNDS, SEEDS)
+    sizes = {"T": [(horizon, seeds(10)) for horizon in rounds], "N": [(1_000, count) for count in counts]}
     seconds(10, 64, 64)
     runs: dict[str, list[list[float]]] = {name: [[] for _ in points] for name, points in sizes.items()}
     for repeat in range(repeats):  # every size in turn: a machine has its better and its worse minutes
@@ -150,14 +157,13 @@ def draw(values: dict) -> None:
 # Runs the command line in this process and says when the first call that plays is back.
 _FIRST = """
 import os, sys, time
-import jax
-from jaxbandit import blocks
-call = blocks.call
-def first(*args, **kwargs):
-    jax.block_until_ready(call(*args, **kwargs))
-    print("FIRST", time.time(), file=sys.stderr, flush=True)
+from jaxbandit.engine.native import games
+advance = games.Block.advance
+def first(*args):
+    advance(*args)
+    os.write(2, f"FIRST {time.time()}\\n".encode())  # at once: there are as many threads as cores
     os._exit(0)
-blocks.call = first
+games.Block.advance = first
 from jaxbandit.cli import main
 sys.argv = ["jaxbandit", "run", sys.argv[1], "--out", sys.argv[2]]
 main()

@@ -16,10 +16,10 @@ import jaxbandit as jb
 from benchmarks.records import replaced
 from jaxbandit import random
 from jaxbandit.arms import pick
+from jaxbandit.engine import usable_cores
 from jaxbandit.environments.laws import Law
 from jaxbandit.tables import default_text
 from jaxbandit.types import Array, field, public_fields, pytree
-from jaxbandit.xla import usable_cores
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "worlds.md"
 IMAGES = PAGE.parent / "img"

@@ -3,19 +3,15 @@
 import importlib as _importlib
 import typing as _typing
 
-from jaxbandit import xla as _xla
-
-_xla.configure()
-
+from jaxbandit.engine import Engine as Engine
+from jaxbandit.engine import play as play
 from jaxbandit.environments import ENVIRONMENTS as ENVIRONMENTS
 from jaxbandit.game import game_key as game_key
 from jaxbandit.game import start as start
 from jaxbandit.game import step as step
 from jaxbandit.grid import grid as grid
 from jaxbandit.policies import POLICIES as POLICIES
-from jaxbandit.pure import play as play
 from jaxbandit.readers import read_table as read_table
-from jaxbandit.runner import Engine as Engine
 from jaxbandit.version import __version__ as __version__
 
 globals().update({cls.__name__: cls for cls in (*POLICIES.values(), *ENVIRONMENTS.values())})

@@ -12,8 +12,8 @@ from jaxbandit import assumptions, cellfile, cells, labels, precision
 from jaxbandit.cellfile import Header
 from jaxbandit.cells import Cell, Game
 from jaxbandit.cover import Piece, covered, missing
+from jaxbandit.engine.runner import Engine, Timing
 from jaxbandit.player import Player
-from jaxbandit.runner import Engine, Timing
 from jaxbandit.store import Store, StoreError
 from jaxbandit.study import Study
 from jaxbandit.version import __version__
@@ -46,17 +46,17 @@ class Report:
 class Campaign:
     """A study and its store: what is wanted, what is there."""
 
-    def __init__(self, study: Study, store: Store, report: Report, any_platform: bool = False):
+    def __init__(self, study: Study, store: Store, report: Report, any_platform: bool = False, way: str | None = None):
         self.study, self.store, self.report = study, store, report
-        self.games = cells.games(study)
+        self.games = cells.games(study, way)
         self.rounds = _rounds(study, store.manifest(), {game.key for game in self.games})
         self.whole = study.keep == "summary"
         self.seeds = {game.index: game.num_seeds for game in self.games}
         self.headers: dict[str, list[Header]] = {game.key: [] for game in self.games}
         self.done, self.total = 0, 0
-        here = cells.platform()
+        here = {game.key: cells.platform(game.way) for game in self.games}
         for header in store.headers():
-            if header.game in self.headers and (any_platform or header.platform == here):
+            if header.game in self.headers and (any_platform or header.platform == here[header.game]):
                 self.headers[header.game].append(header)
             elif header.game in self.headers or not _same_version(header):
                 report.aside += 1

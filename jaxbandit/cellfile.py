@@ -13,8 +13,8 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5f, h5s, h5t  # pyright: ignore[reportAttributeAccessIssue] (compiled)
 
-from jaxbandit import checkpoint
-from jaxbandit.checkpoint import Snapshot
+from jaxbandit.engine import checkpoint
+from jaxbandit.engine.checkpoint import Snapshot
 from jaxbandit.labels import LONG_NAMES, QUANTILES, variable_dims
 
 FORMAT = 1

@@ -19,14 +19,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit import runner, xla
 from jaxbandit.cellfile import Header
+from jaxbandit.engine import runner
 from jaxbandit.grid import suggest
 from jaxbandit.random import PRNG
 from jaxbandit.study import Study
 from jaxbandit.types import is_static, public_fields
 
-NUMERICS = 9  # raise it when the numbers of any game change: cells of another version are played anew
+NUMERICS = 10  # raise it when the numbers of any game change: cells of another version are played anew
 CELL_BYTES = 256 << 20  # a cell's results are held in memory to be written: more seeds are more cells
 MAX_CELL_SEEDS = 65_536
 OPTIONS = ("num_seeds", "precision", "max_seeds")  # of the study, or of a policy's entry
@@ -46,6 +46,7 @@ class Game:
       precision: Relative half-width to reach, if any.
       max_seeds: Where that ends.
       stop_at: The round it is played to, if not to the last one of the study.
+      way: How the engine plays it: "native" or "scan".
     """
 
     index: tuple[int, int]
@@ -56,6 +57,7 @@ class Game:
     precision: float | None
     max_seeds: int
     stop_at: int | None = None
+    way: str = "native"
 
     def rounds(self, rounds: Sequence[int]) -> tuple[int, ...]:
         """Those of the study's recorded rounds that it is played to."""
@@ -88,12 +90,12 @@ class Cell:
     @functools.cached_property
     def name(self) -> str:
         """Its file's name."""
-        content = {"game": self.game.key, "platform": platform(), "seeds": [self.first, self.last]}
+        content = {"game": self.game.key, "platform": platform(self.game.way), "seeds": [self.first, self.last]}
         return f"{self.game.key}-{self.first}-{self.last}-{digest(content | {'rounds': list(self.rounds)})}.nc"
 
 
-def games(study: Study) -> list[Game]:
-    """Every policy in every world."""
+def games(study: Study, way: str | None = None) -> list[Game]:
+    """Every policy in every world; ``way`` is that of the engine, if it was given one."""
     worlds, entries = study.worlds(), study.policy_entries()
     told = [[entry.grid(world).points for world in (worlds if entry.refers else worlds[:1])] for entry in entries]
     common = {
@@ -114,9 +116,9 @@ def games(study: Study) -> list[Game]:
             for e, world in enumerate(worlds):
                 policy = points[e][p] if entry.refers else points[0][p]
                 about = {"policy": describe(policy) if entry.refers else shared, "environment": about_worlds[e]}
-                listed.append(
-                    Game((first + p, e), policy, world.environment, about | common, **options, stop_at=stop_at)
-                )
+                taken = runner.way_of(policy, world.environment, study.measures, study.dtype, way)
+                options |= {"stop_at": stop_at, "way": taken}
+                listed.append(Game((first + p, e), policy, world.environment, about | common, **options))
         first += len(points[0])
     _check_measures(study, listed)
     return listed
@@ -142,16 +144,12 @@ def describe(obj: Any) -> dict[str, Any]:
 
 
 @functools.cache
-def platform() -> dict[str, str]:
-    """What the last bits depend on besides the game."""
+def platform(way: str = "native") -> dict[str, str]:
+    """Returns what the last bits depend on besides the game: nothing but the way, if machine code plays."""
+    if way == "native":
+        return {"way": way}
     device = jax.local_devices()[0]
-    return {
-        "jax": jax.__version__,
-        "jaxlib": metadata.version("jaxlib"),
-        "device": f"{device.device_kind} ({device.platform})",
-        "instruction_set": xla.instruction_set() if device.platform == "cpu" else "",
-        "xla_options": " ".join(["jaxbandit's" if xla.tuned() else "other", *xla.other_flags()]),
-    }
+    return {"way": way, "jaxlib": metadata.version("jaxlib"), "device": f"{device.device_kind} ({device.platform})"}
 
 
 def digest(content: Any) -> str:

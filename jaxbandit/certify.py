@@ -15,13 +15,14 @@ import jax
 import numpy as np
 import xarray as xr
 
-from jaxbandit import entries, runner, student, study, totals
+from jaxbandit import entries, student, study
+from jaxbandit.engine import runner, tallies
+from jaxbandit.engine.runner import Engine, Timing
 from jaxbandit.environments import Bernoulli, Pareto, StudentT, Switching
 from jaxbandit.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.game import Environment
 from jaxbandit.policies import UniINF
 from jaxbandit.progress import bar
-from jaxbandit.runner import Engine, Timing
 
 HORIZON, NUM_SEEDS = 10_000, 1_280  # times eight worlds: 1e8 seed-rounds
 QUICK_HORIZON, QUICK_SEEDS = 1_000, 64
@@ -162,7 +163,7 @@ def _certify_one(
     with jax.enable_x64(True):
         policy = UniINF(horizon=float(horizon), **fields)
         job = runner.Job(
-            policies=[Certified(policy, best_arm=int(totals.best_fixed_arms(world, np.array([horizon]))[0]))],
+            policies=[Certified(policy, best_arm=int(tallies.best_fixed_arms(world, np.array([horizon]))[0]))],
             environments=[world],
             record=np.array([horizon]),
             num_seeds=num_seeds,

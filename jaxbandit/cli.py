@@ -246,7 +246,7 @@ def inspect(
 
 @app.command()
 def doctor() -> None:
-    """Shows devices, XLA options, dtype, compile cache and versions."""
+    """Shows cores, devices, what plays the games, dtype, where compiled code is kept, and versions."""
     from jaxbandit import tables
 
     console.print(tables.machine_table())

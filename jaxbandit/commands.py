@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from jaxbandit.runner import Engine
+from jaxbandit.engine.runner import Engine
 from jaxbandit.study import Study
 
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxbandit import runner, xla
 from jaxbandit.checks import check_choice, check_whole, recorded_rounds
+from jaxbandit.engine import runner
+from jaxbandit.engine.runner import Engine, Timing
 from jaxbandit.progress import bar
-from jaxbandit.runner import Engine, Timing
 
 
 class Games(NamedTuple):
@@ -130,7 +130,6 @@ def play_pairs(
     for point in range(count):
         groups.setdefault(tuple(side.program(point) for side in sides), []).append(point)
 
-    xla.warn_if_slow()
     total, done = int(seeds_of.sum()) * int(rounds[-1]), 0
     with jax.enable_x64(dtype == "float64"), bar(config.progress) as progress:
         for members in groups.values():

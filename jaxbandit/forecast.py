@@ -9,11 +9,10 @@ import tempfile
 import jax
 import numpy as np
 
-from jaxbandit import runner
 from jaxbandit.campaign import Campaign, Report
 from jaxbandit.cells import Cell, LaneJob, by_program, lane_job, program
-from jaxbandit.engine import Program, begin
-from jaxbandit.runner import Engine, Timing
+from jaxbandit.engine import runner
+from jaxbandit.engine.runner import Engine, Timing
 from jaxbandit.store import Store
 from jaxbandit.study import Study
 
@@ -61,7 +60,7 @@ def plan(study: Study, directory: str | os.PathLike | None = None, *, engine: En
     """
     report = Report()
     with tempfile.TemporaryDirectory() if directory is None else contextlib.nullcontext(directory) as place:
-        campaign = Campaign(study, Store(place), report)
+        campaign = Campaign(study, Store(place), report, way=engine.way if engine else None)
     todo, config = campaign.todo(), engine or Engine()
     groups = by_program(todo)
     timing, run_seconds, disk = Timing(), 0.0, 0
@@ -86,7 +85,7 @@ def plan(study: Study, directory: str | os.PathLike | None = None, *, engine: En
 
 def _probe(group: list[Cell], study: Study, config: Engine, timing: Timing) -> float:
     """Seconds that the cells of a group will take to play; books the compilation."""
-    width = _block_lanes(group, config)
+    width = _block_lanes(group, study, config)
     cell_of = np.repeat(np.arange(len(group)), [cell.num_seeds for cell in group])
     seed_of = np.concatenate([np.arange(cell.first, cell.last) for cell in group])
     job = lane_job(group, cell_of[:width], seed_of[:width], study)
@@ -103,11 +102,10 @@ def _probe(group: list[Cell], study: Study, config: Engine, timing: Timing) -> f
     return seconds / played * blocks * max(rounds)
 
 
-def _block_lanes(group: list[Cell], config: Engine) -> int:
-    game = group[0].game
-    num_arms = game.environment.num_arms
+def _block_lanes(group: list[Cell], study: Study, config: Engine) -> int:
     num_lanes = sum(cell.num_seeds for cell in group)
-    return config.width(num_arms, runner.state_size(game.policy, num_arms), num_lanes) * config.mesh().size
+    games, threads = config.games(lane_job([group[0]], np.zeros(1, int), np.zeros(1, int), study).shape())
+    return config.lanes(games, threads, num_lanes) * threads
 
 
 def _played(job: LaneJob, rounds: int, config: Engine) -> Timing:
@@ -130,17 +128,14 @@ def _file_bytes(cell: Cell, study: Study) -> int:
 def _state_bytes(cell: Cell) -> int:
     """Of one game's last state in its file."""
     num_arms = cell.game.environment.num_arms
-    arrays = jax.tree.map(lambda leaf: np.zeros((*np.shape(leaf), 1), np.float32), cell.game.policy)
-    keys = np.zeros((2, 1), np.uint32)
-    carry = jax.eval_shape(lambda policy: begin(policy, keys, num_arms, Program(stationary=True)), arrays)
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(carry)) + 8 * (num_arms + 1)
+    return 4 * (runner.state_size(cell.game.policy, num_arms) + num_arms + 3) + 8 * (num_arms + 1)
 
 
 def _working_bytes(group: list[Cell], study: Study, config: Engine) -> int:
     """Results of a block on the way to the host, and of a cell on the way to its file."""
     num_arms = group[0].game.environment.num_arms
     per_seed = len(group[0].rounds) * 8 * (2 + len(study.measures) + num_arms)
-    return per_seed * (2 * _block_lanes(group, config) + 3 * max(cell.num_seeds for cell in group))
+    return per_seed * (2 * _block_lanes(group, study, config) + 3 * max(cell.num_seeds for cell in group))
 
 
 def _peak_bytes() -> int:

@@ -136,7 +136,8 @@ def step(policy: Policy, environment: Environment) -> Callable[[GameState, Array
         t = state.t + 1
         policy_state, outcome = play_round(policy, environment, state.policy, t, random.round_streams(key, t))
         means = environment.means(t)
-        terms = (outcome.loss, arms.pick(means, outcome.arm), means)
+        mean = jnp.where(outcome.arm < 0, jnp.nan, arms.pick(means, jnp.maximum(outcome.arm, 0)))
+        terms = (outcome.loss, mean, means)
         sums = (state.loss, state.mean_loss, state.arm_means)
         added = [compensated_add(*parts) for parts in zip(sums, state.lost, terms, strict=True)]
         (loss, mean_loss, arm_means), lost = zip(*added, strict=True)
@@ -147,7 +148,7 @@ def step(policy: Policy, environment: Environment) -> Callable[[GameState, Array
             loss=loss,
             mean_loss=mean_loss,
             arm_means=arm_means,
-            failed=first_failure(state.failed, t, policy_state),
+            failed=first_failure(state.failed, t, outcome.arm, policy_state),
             lost=lost,
         )
 
@@ -165,21 +166,23 @@ def play_round(
     key_policy, key_arm, key_loss = streams
     x = policy.probabilities(state, t, key_policy)
     arm = arms.sure_arm(x) if getattr(policy, "sure", False) else arms.draw(x, key_arm)
-    loss = environment.loss(t, arm, key_loss)
-    return policy.update(state, t, x, arm, loss), Outcome(x=x, arm=arm, loss=loss)
+    # No arm is drawn from an x off the simplex: the policy sees a loss of NaN, and the game is marked as failed.
+    played = jnp.maximum(arm, 0)
+    loss = jnp.where(arm < 0, jnp.nan, environment.loss(t, played, key_loss))
+    return policy.update(state, t, x, played, loss), Outcome(x=x, arm=arm, loss=loss)
 
 
-def first_failure(failed: Array, t: Array, policy_state: Any) -> Array:
-    """``failed``, or ``t`` if this is the first round whose state holds a NaN or an infinity.
+def first_failure(failed: Array, t: Array, arm: Array, policy_state: Any) -> Array:
+    """``failed``, or ``t`` if this is the first round with no arm, or whose state holds a NaN or an infinity.
 
     Tables (leaves of two axes) are not read through every round but at recorded ones, by the engine: our policies
     let a NaN that enters a table show in a vector at once.
     """
-    zero = jnp.zeros(())
+    broken = arm < 0
     for leaf in jax.tree.leaves(policy_state):
         if jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.ndim < 2:
-            zero = zero + jnp.sum(leaf * 0)  # 0 * inf and 0 * nan are nan
-    return jnp.where((failed == 0) & jnp.isnan(zero), t, failed)
+            broken = broken | ~jnp.all(jnp.isfinite(leaf))
+    return jnp.where((failed == 0) & broken, t, failed)
 
 
 def compensated_add(total: Array, lost: Array, term: Array) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Ctrl-C that is heard while XLA compiles: work runs in a thread, the main one waits for signals."""
+"""Ctrl-C that is heard while a compiler works: work runs in a thread, the main one waits for signals."""
 
 import contextlib
 import signal

@@ -12,10 +12,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit import cellfile, checkpoint, runner
+from jaxbandit import cellfile
 from jaxbandit.cells import Cell, LaneJob, by_program, lane_job, platform
-from jaxbandit.checkpoint import Snapshot
-from jaxbandit.runner import Engine, Progress, Timing
+from jaxbandit.engine import checkpoint, runner
+from jaxbandit.engine.checkpoint import Snapshot
+from jaxbandit.engine.runner import Engine, Progress, Timing
 from jaxbandit.store import Store
 from jaxbandit.study import Study
 from jaxbandit.writing import Writing
@@ -185,7 +186,7 @@ class Player:
             "first": cell.first,
             "last": cell.last,
             "rounds": list(cell.rounds),
-            "platform": platform(),
+            "platform": platform(cell.game.way),
             "about": cell.game.about,
             "final": final,
             "infinite": infinite,

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from jaxbandit.runner import Progress
+from jaxbandit.engine.runner import Progress
 
 
 @contextlib.contextmanager

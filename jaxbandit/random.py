@@ -32,21 +32,34 @@ def seed_words(seed: int) -> np.ndarray:
     return np.asarray([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
 
 
+def game_words(key: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Returns the key words of the games with these numbers, uint32 [2, games]: those of ``game_key``, on the host."""
+    numbers = np.asarray(numbers, np.uint32)
+    with np.errstate(over="ignore"):
+        return np.stack(_cipher((key[0], key[1]), (np.zeros_like(numbers), numbers), np))
+
+
 def threefry2x32(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tuple[Array, Array]:
     """Threefry-2x32 with 20 rounds (Salmon et al., SC 2011), the cipher behind ``jax.random``.
 
     Written out because ``jax.random`` lowers to a rolled loop on a CPU. Elementwise on uint32.
     """
+    return _cipher(key, counter, jnp)
+
+
+def _cipher(key: tuple, counter: tuple, numpy) -> tuple:
+    """The cipher on arrays of JAX or NumPy."""
+    word = numpy.uint32
     k0, k1 = key
-    schedule = (k0, k1, k0 ^ k1 ^ jnp.uint32(0x1BD11BDA))
+    schedule = (k0, k1, k0 ^ k1 ^ word(0x1BD11BDA))
     x0, x1 = counter[0] + k0, counter[1] + k1
     for group in range(5):
         for rotation in _ROTATIONS[group % 2]:
             x0 = x0 + x1
-            x1 = (x1 << jnp.uint32(rotation)) | (x1 >> jnp.uint32(32 - rotation))
+            x1 = (x1 << word(rotation)) | (x1 >> word(32 - rotation))
             x1 = x0 ^ x1
         x0 = x0 + schedule[(group + 1) % 3]
-        x1 = x1 + schedule[(group + 2) % 3] + jnp.uint32(group + 1)
+        x1 = x1 + schedule[(group + 2) % 3] + word(group + 1)
     return x0, x1
 
 
@@ -101,12 +114,21 @@ def streams(draw: Draw) -> tuple[Stream, Stream, Stream]:
 
 
 def round_streams(key: Array, t: Array) -> tuple[Stream, Stream, Stream]:
-    """The streams of round ``t`` of the game with this JAX key."""
-    k0, k1 = jax.random.key_data(key)
+    """Returns the streams of round ``t`` of the game with this JAX key."""
+    return word_streams(jax.random.key_data(key), t)
+
+
+def word_streams(key_words: Array, t: Array) -> tuple[Stream, Stream, Stream]:
+    """Returns the streams of round ``t`` of the game whose key has these two words."""
+    k0, k1 = key_words[0], key_words[1]
+    drawn: dict[tuple[int, int, int], tuple[Array, Array]] = {}  # the spare bits are asked for twice
 
     def draw(consumer: int, first: int, count: int) -> tuple[Array, Array]:
-        rounds = jnp.full(count, jnp.asarray(t).astype(jnp.uint32))
-        return threefry2x32((k0, k1), (rounds, pair_counters(consumer, first, count)))
+        if (consumer, first, count) not in drawn:
+            rounds = jnp.full(count, jnp.asarray(t).astype(jnp.uint32))
+            counters = pair_counters(consumer, first, count)
+            drawn[consumer, first, count] = threefry2x32((k0, k1), (rounds, counters))
+        return drawn[consumer, first, count]
 
     return streams(draw)
 

@@ -5,10 +5,9 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jaxbandit import xla
 from jaxbandit.campaign import Campaign, Notice, Report
 from jaxbandit.cells import Cell
-from jaxbandit.runner import Engine
+from jaxbandit.engine.runner import Engine
 from jaxbandit.store import Store
 from jaxbandit.study import Study
 
@@ -56,9 +55,8 @@ def run(
     team = team or Team()
     report = report if report is not None else Report()
     store = Store(directory)
-    xla.warn_if_slow()
     with team.holding(store):
-        campaign = Campaign(study, store, report, team.any_platform)
+        campaign = Campaign(study, store, report, team.any_platform, engine.way if engine else None)
         if team.leads:
             campaign.set_aside_damaged()
             campaign.write_manifest()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from jaxbandit.arms import in_groups
+from jaxbandit.arms import FEW
 from jaxbandit.types import Array
 
 # A step is at most 1 / LEAST of Newton's: where one arm leads many, curvature at the start says nothing of the root.
@@ -33,16 +33,15 @@ def log_barrier(L: Array, S: Array) -> Array:
     u = L * (1 / S)
     # Beyond 1e18 (float32) a product of two overflows; such arms add nothing to the sums and are never drawn.
     far = float(jnp.finfo(u.dtype).max ** 0.48)
-    near = in_groups(jnp.where(u < far, u, far), far)
-    # In groups what a step keeps for the next costs more than the operations it saves.
-    sums = functools.partial(_sums_of_pairs if near.shape[0] == 1 else _sums, near)
+    near = jnp.where(u < far, u, far)
+    # Of many arms, what a step keeps for the next costs more than the operations it saves.
+    sums = functools.partial(_sums_of_pairs if 4 <= u.shape[0] <= FEW else _sums, near)
     y = jnp.full((), _start(u.shape[0], 1), u.dtype)
     for _ in range(num_steps(u.shape[0], u.dtype)):
         phi, squares, cubes = sums(y)
         bend, least = phi * (squares * squares - (phi - 1) * cubes), LEAST * squares * squares
         y = _at_least_one(y + phi * (phi - 1) * squares / jnp.where(bend > least, bend, least))
-    x = _reciprocals(near + y).reshape(-1)[: u.shape[0]]
-    return jnp.where(u < far, x, 0)
+    return jnp.where(u < far, _reciprocals(near + y), 0)
 
 
 def _sums(u: Array, y: Array) -> tuple[Array, Array, Array]:
@@ -53,13 +52,11 @@ def _sums(u: Array, y: Array) -> tuple[Array, Array, Array]:
 
 def _sums_of_pairs(u: Array, y: Array) -> tuple[Array, Array, Array]:
     """``_sums`` with one division for four arms: with d = a + y and e = b + y, de = y (y + a + b) + ab."""
-    half = u.shape[1] // 2
-    if half < 2:
-        return _sums(u, y)  # on a table of one pair XLA (jaxlib 0.10.2) ends the process
+    half = u.shape[0] // 2
     # Beyond 1e9 (float32) the product of four overflows, and an arm is below the rounding of the sums.
     far = float(jnp.finfo(u.dtype).max ** 0.24)
     u = jnp.where(u < far, u, far)
-    a, b, single = u[:, :half], u[:, half : 2 * half], u[:, 2 * half :]
+    a, b, single = u[:half], u[half : 2 * half], u[2 * half :]
     inverse = _reciprocals(y * (y + (a + b)) + a * b)  # 1 / de
     r = (y + (a + b) + y) * inverse  # 1/d + 1/e
     # (1/d + 1/e)^2 = 1/d^2 + 1/e^2 + 2/de, and its cube likewise
@@ -72,12 +69,13 @@ def _sums_of_pairs(u: Array, y: Array) -> tuple[Array, Array, Array]:
 
 
 def _reciprocals(d: Array) -> Array:
-    """1 / d of a table [groups, n], columns in pairs: 1/a = b/(ab), for a CPU divides slowly."""
-    half = d.shape[1] // 2
-    a, b = d[:, :half], d[:, half : 2 * half]
+    """1 / d of [N]; in pairs if they are few: 1/a = b/(ab), for a processor divides slowly."""
+    if d.shape[0] > FEW:
+        return 1 / d
+    half = d.shape[0] // 2
+    a, b = d[:half], d[half : 2 * half]
     inverse = 1 / (a * b)
-    r = [b * inverse, a * inverse]
-    return jnp.concatenate(r if 2 * half == d.shape[1] else [*r, 1 / d[:, 2 * half :]], axis=1)
+    return jnp.concatenate([b * inverse, a * inverse, 1 / d[2 * half :]])
 
 
 @log_barrier.defjvp
@@ -163,7 +161,8 @@ def _general(u: Array, q: Array) -> Array:
     def power(d):
         return jnp.exp(-q * jnp.log(d))
 
-    return power(u + _root(u, q, power, lambda phi: jnp.exp(jnp.log(phi) / q)))
+    x = power(u + _root(u, q, power, lambda phi: jnp.exp(jnp.log(phi) / q)))
+    return x / jnp.sum(x)  # for a large q the rounding of y alone moves the sum by 8 q eps
 
 
 @_general.defjvp

@@ -8,14 +8,15 @@ import jax
 import numpy as np
 import xarray as xr
 
-from jaxbandit import assumptions, labels, results, runner, xla
+from jaxbandit import assumptions, labels, results
 from jaxbandit.checks import check_choice, check_history, check_seed, check_whole, recorded_rounds
+from jaxbandit.engine import runner
+from jaxbandit.engine.runner import Engine, Job, Timing
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, as_grid, for_run, registry_name, suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.progress import bar
 from jaxbandit.random import PRNG
-from jaxbandit.runner import Engine, Job, Timing
 from jaxbandit.types import check_single, validate
 from jaxbandit.version import __version__
 
@@ -75,12 +76,11 @@ def simulate(
 
     check_history([point for grid in policies for point in grid.points], int(rounds[-1]))
 
-    xla.warn_if_slow()
     timing = Timing()
     with jax.enable_x64(dtype == "float64"), bar(config.progress) as progress:
         study = _Study(policies, environments, rounds, num_seeds, seed, keep, tuple(measures), min(trace, num_seeds))
         variables = study.run(config, progress, timing)
-        attrs = _provenance(config, dtype, seed, num_seeds, rounds, timing)
+        attrs = _provenance(dtype, seed, num_seeds, rounds, timing)
 
     if isinstance(policy, list | tuple) or isinstance(environment, list | tuple):
         ds = results.labelled_dataset(
@@ -149,15 +149,16 @@ class _Study:
         pending: list[dict[str, np.ndarray]] = []
 
         def sink(lanes: np.ndarray, block: dict[str, np.ndarray]) -> None:
+            traced = {name: block.pop(name) for name in list(block) if name.startswith("trace_")}
             cells, firsts = np.unique(lanes // self.num_seeds, return_index=True)
             for c, first, last in zip(cells, firsts, [*firsts[1:], lanes.size], strict=True):
                 p, e = divmod(int(c), len(environment_index))
                 place = int(policy_index[p]), int(environment_index[e])
                 part = {name: values[first:last] for name, values in block.items()}
                 seed = int(lanes[first]) % self.num_seeds
-                traced = {name: part.pop(name) for name in list(part) if name.startswith("trace_")}
-                traced = {name: values[: max(self.trace - seed, 0)] for name, values in traced.items()}
-                self._put(place, traced, seed, self.trace)
+                count = min(max(self.trace - seed, 0), last - first)
+                self._put(place, {name: values[:count] for name, values in traced.items()}, seed, self.trace)
+                traced = {name: values[count:] for name, values in traced.items()}
                 if self.keep == "seeds":
                     self._put(place, part, seed, self.num_seeds)
                     continue
@@ -213,14 +214,13 @@ def _listed(given: Any, name: str, protocol: tuple[str, ...]) -> list[Any]:
     return entries
 
 
-def _provenance(config: Engine, dtype: str, seed: int, num_seeds: int, rounds: np.ndarray, timing: Timing) -> dict:
-    devices = config.mesh().devices.ravel()
+def _provenance(dtype: str, seed: int, num_seeds: int, rounds: np.ndarray, timing: Timing) -> dict:
     return {
         "jaxbandit": __version__,
         "jax": jax.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
-        "device": f"{len(devices)} x {devices[0].device_kind} ({devices[0].platform}, {platform.machine()})",
+        "device": "; ".join(sorted(timing.devices)),
         "dtype": dtype,
         "seed": seed,
         "num_seeds": num_seeds,

@@ -14,7 +14,9 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
-from jaxbandit import entries, readers, xla
+from jaxbandit import entries, readers
+from jaxbandit.engine import native, usable_cores
+from jaxbandit.engine.native import cache
 from jaxbandit.forecast import Forecast
 from jaxbandit.grid import text
 from jaxbandit.inspection import Inspection
@@ -129,22 +131,41 @@ def size(count: float) -> str:
 
 
 def machine_table() -> Table:
-    """Devices, XLA options, dtype, compile cache and versions."""
+    """Cores, devices, what plays the games, dtype, where compiled code is kept, and versions."""
     table = Table(show_header=False, box=None)
     devices = jax.devices()
     rows = {
         "jaxbandit": __version__,
         "python, numpy": f"{sys.version.split()[0]}, {np.__version__}",
         "jax, jaxlib": f"{jax.__version__}, {metadata.version('jaxlib')}",
-        "devices": f"{len(devices)} x {devices[0].device_kind} ({jax.default_backend()}), {xla.usable_cores()} cores",
-        "XLA_FLAGS": xla.flags() or "(none)",
-        "set up by jaxbandit": xla.status(),
+        "llvmlite": _llvm(),
+        "cores": str(usable_cores()),
+        "JAX devices": f"{len(devices)} x {devices[0].device_kind} ({jax.default_backend()})",
+        "games are played by": _way(),
         "dtype": 'float32; simulate(..., dtype="float64") plays the same code in float64',
-        "compile cache": xla.setting("jax_compilation_cache_dir") or "off",
+        "compiled code": cache.status(),
     }
     for name, value in rows.items():
         table.add_row(f"[bold]{name}[/bold]", str(value))
     return table
+
+
+def _llvm() -> str:
+    if native.unavailable():
+        return f"not usable: {native.unavailable()}"
+    from jaxbandit.engine.native import compile as compiler
+
+    version = ".".join(map(str, compiler.llvm_version()))
+    lanes = " and ".join(f"{native.lanes_of(dtype)} ({dtype})" for dtype in ("float32", "float64"))
+    return f"{metadata.version('llvmlite')} (LLVM {version}), {compiler.host_name()}, vectors of {lanes} games"
+
+
+def _way() -> str:
+    if jax.default_backend() != "cpu":
+        return f"JAX's scan, on the {jax.default_backend()}; Engine(way='native') plays on the CPU instead"
+    if native.unavailable():
+        return "JAX's scan, some 20 times slower: LLVM is not usable here; pip install --force-reinstall llvmlite"
+    return "machine code made by LLVM: results are the same to the bit on every CPU"
 
 
 def _heading(at: xr.Dataset) -> str:

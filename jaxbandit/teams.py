@@ -14,9 +14,9 @@ import jax
 from jaxbandit import cellfile, cells
 from jaxbandit.campaign import Campaign, Notice
 from jaxbandit.cells import Cell, by_program
+from jaxbandit.engine.runner import Engine, Timing
 from jaxbandit.player import Player
 from jaxbandit.run_study import Team
-from jaxbandit.runner import Engine, Timing
 from jaxbandit.store import Store, StoreError
 from jaxbandit.study import Study
 
@@ -43,7 +43,7 @@ class ExecutorTeam(Team):
         """Hands the cells out as tasks; a task whose worker dies is for the executor to give to another."""
         study, store = campaign.study, campaign.store
         content = study.model_dump(exclude_defaults=True)
-        told = {name: getattr(engine, name) for name in ("block", "chunk", "checkpoint")}
+        told = {name: getattr(engine, name) for name in ("block", "chunk", "checkpoint", "way")}
         if isinstance(engine.devices, int):
             told["devices"] = engine.devices
         place = str(study.directory), str(store.directory.resolve())
@@ -75,7 +75,7 @@ class ExecutorTeam(Team):
 def play_task(content: dict[str, Any], directory: str, store: str, specs: list[dict], told: dict) -> tuple:
     """What a worker does: plays some cells of a study into the store; returns their files and its times."""
     study = Study.model_validate(content, context={"directory": directory})
-    games = {game.index: game for game in cells.games(study)}
+    games = {game.index: game for game in cells.games(study, told["way"])}
     todo = [
         Cell(
             game=games[tuple(spec["game"])],
@@ -115,7 +115,7 @@ class ProcessTeam(Team):
     def play(self, campaign: Campaign, todo: Sequence[Cell], engine: Engine, notice: Notice, stop) -> list[str]:
         """Plays this process's share, then waits for the others'."""
         path = campaign.store.checkpoints / f"process-{self.number}.platform"
-        campaign.store.write(path, json.dumps(cells.platform()).encode())
+        campaign.store.write(path, json.dumps(_platforms(campaign)).encode())
         apart = len(campaign.games) >= WHOLE_CELLS * self.count
         share = (0, 1) if apart else (self.number, self.count)
         player = campaign.player(engine, notice, stop, share=share, tag=f"process-{self.number}")
@@ -125,7 +125,7 @@ class ProcessTeam(Team):
         finally:
             campaign.add_time(player.timing)
         while not all([player.assemble(cell) for cell in todo]):
-            self._check_platforms(campaign.store)
+            self._check_platforms(campaign)
             if stop is not None and stop.is_set():
                 raise KeyboardInterrupt
             time.sleep(0.2)
@@ -136,15 +136,21 @@ class ProcessTeam(Team):
         worlds = 1 + max(game.index[1] for game in campaign.games)
         return (policy * worlds + environment) % self.count
 
-    def _check_platforms(self, store: Store) -> None:
-        for path in store.checkpoints.glob("process-*.platform"):
+    def _check_platforms(self, campaign: Campaign) -> None:
+        here = _platforms(campaign)
+        for path in campaign.store.checkpoints.glob("process-*.platform"):
             with contextlib.suppress(OSError, ValueError):
                 other = json.loads(path.read_text())
-                if other != cells.platform():
+                if other != here:
                     raise StoreError(
                         f"processes differ in what their last bits depend on: {path.stem} has {other}, this one "
-                        f"{cells.platform()}; use equal machines, or --dask, which plays whole cells"
+                        f"{here}; use equal machines, or --dask, which plays whole cells"
                     )
+
+
+def _platforms(campaign: Campaign) -> dict[str, dict[str, str]]:
+    """What the last bits of the study's games depend on, by the way they are played."""
+    return {way: cells.platform(way) for way in sorted({game.way for game in campaign.games})}
 
 
 def dask_team(address: str) -> tuple[ExecutorTeam, Any]:

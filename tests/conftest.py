@@ -1,13 +1,16 @@
 """Strict numerics for the whole suite: no silent promotion of dtypes or ranks."""
 
+import os
+import pathlib
+
 import jax
 import pytest
-
-import jaxbandit  # noqa: F401  before the backend starts, so that XLA is set up as for users
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # What one worker has compiled the other finds on disk, small programs too: there are some two thousand.
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+jax.config.update("jax_compilation_cache_dir", str(CACHE / "jaxbandit" / "tests"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 

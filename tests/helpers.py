@@ -1,14 +1,12 @@
-"""What several tests share: assertions with a stated false-alarm rate, refusals, streams of given words, engines."""
+"""What several tests share: assertions with a stated false-alarm rate, refusals, streams of given words."""
 
 import pathlib
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
 
-import jaxbandit as jb
 from jaxbandit import random
 
 RARE = 1e-6  # a p-value below it is an alarm
@@ -33,11 +31,6 @@ def assert_count(count: int, trials: int, probability: float, z: float = 5.0) ->
     """A binomial count is as expected; the Poisson bound covers small means."""
     mean = trials * probability
     assert abs(count - mean) <= z * np.sqrt(mean * (1 - probability)) + z * z / 3, (count, mean)
-
-
-def filled(num_seeds: int) -> jb.Engine:
-    """An engine whose first block is these games and no more: by default up to 2,048 lanes would play along."""
-    return jb.Engine(block=-(-num_seeds // jax.local_device_count()))
 
 
 def assert_binomial(count, trials, probability):

@@ -1,5 +1,6 @@
 """The benchmarks tell a fast program from a slow one, and a right one from a wrong one."""
 
+import functools
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import pytest
 import jaxbandit as jb
 from benchmarks import competitors, guard, peer_worker, peers, records, roofline, speed, surface, sweeps
 from jaxbandit.cells import games
+from jaxbandit.engine import usable_cores
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -65,16 +67,23 @@ def test_the_guard_knows_the_machine(results):
 
 
 def test_the_guard_notices_idle_cores():
-    assert "cores are idle" in guard.verdict(100.0, None, devices=1, cores=2)
-    assert guard.verdict(100.0, None, devices=2, cores=2) is None
+    assert "cores are idle" in guard.verdict(100.0, None, "native: 1 x x86_64 core", cores=2)
+    assert guard.verdict(100.0, None, "native: 2 x x86_64 core", cores=2) is None
+    assert guard.verdict(100.0, None, guard.played_by(), usable_cores()) is None
+
+
+def test_the_guard_notices_the_scan():
+    assert "not played by machine code" in guard.verdict(100.0, None, "scan: 1 x cpu (cpu, x86_64)", cores=1)
 
 
 @pytest.mark.slow
-def test_the_guard_notices_the_engine_without_its_options():
-    run = [sys.executable, "-m", "benchmarks.guard", "--repeats", "2"]
-    done = subprocess.run(run, cwd=ROOT, env=os.environ | {"JAXBANDIT_XLA": "off"}, capture_output=True, text=True)
+def test_the_guard_notices_an_engine_without_llvm(tmp_path):
+    (tmp_path / "llvmlite.py").write_text("raise ImportError('there is none')\n")
+    run = [sys.executable, "-m", "benchmarks.guard", "--repeats", "1"]
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(run, cwd=ROOT, env=env, capture_output=True, text=True)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "idle" in done.stdout or "was lost" in done.stdout
+    assert "not played by machine code" in done.stdout
 
 
 def test_a_wrong_kernel_is_seen():
@@ -88,9 +97,12 @@ def test_a_wrong_kernel_is_seen():
 def test_bars_are_judged():
     fast, slow = (speed.Figure(time, 0.0, 1.0, 1.0) for time in (1.0, 9.0))
     made = {speed.OURS: fast, "C++ float32": fast, "C++ float32, Halley": fast, "Numba prange": slow}
-    cpp, halley, numba, numpy, plain = speed.bars(made | {"plain vmap(scan)": slow}).splitlines()[2:]
-    assert "| 1.00 | <= 1.8 | reached |" in cpp
-    assert "| 1.00 | the same solver, no bar |" in halley
+    made |= {"jaxbandit float64": slow, "C++ float64, Halley": fast, "plain vmap(scan)": slow}
+    single, double, newton, missing, numba, numpy, plain = speed.bars(made).splitlines()[2:]
+    assert "| 1.00 | <= 1.2 | reached |" in single
+    assert "| 9.00 | <= 1.25 | missed |" in double
+    assert "| 1.00 | another solver, no bar |" in newton
+    assert "not measured" in missing
     assert "| 9.00 | >= 4 | reached |" in numba
     assert "not measured" in numpy
     assert "| 9.00 | >= 12 | missed |" in plain
@@ -106,6 +118,21 @@ def test_all_competitors_play_one_game():
     assert "differs" not in speed.table(figures)
     in_float64 = competitors.numba_prange(speed.MEANS, speed.TAIL_INDEX, 300, 512, "float64", 2)()
     np.testing.assert_allclose(regrets["C++ float64"], in_float64)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("halley", [False, True], ids=["newton", "halley"])
+def test_the_limit_draws_no_arm_off_the_simplex(halley, dtype, monkeypatch):
+    """From a scale of 4 x is a probability vector; from 0 it is NaN, and from -4 Halley's steps end off the simplex."""
+    play = functools.partial(competitors.cpp, [0.5, 1.0, 1.0], 1.6, 20, 5, dtype, 1, halley=halley)
+    for scale, fine in {4.0: True, 0.0: False, -4.0: not halley}.items():
+        monkeypatch.setattr(sys.modules["benchmarks.competitors.cpp"], "INITIAL_SCALE", scale)
+        try:
+            regret = play()()
+        except RuntimeError as missing:
+            pytest.skip(str(missing))
+        assert (np.isfinite(regret) if fine else np.isnan(regret)).all(), (scale, regret)
 
 
 def test_numpy_plays_the_game_of_the_others():

@@ -13,13 +13,12 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import certify as certificates
-from jaxbandit import totals
 from jaxbandit.certify import CONTROLS, broken, certify, default_worlds, holds, read_worlds
+from jaxbandit.engine import tallies
 from jaxbandit.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.game import as_arrays
 from jaxbandit.types import field, pytree
 from tests import test_facts
-from tests.helpers import filled
 from tests.test_contract import quick_jit
 
 # The facts that speak of each mistake.
@@ -35,7 +34,7 @@ WORLD = jb.Pareto(means=[0.5, 1.0], tail_index=1.3)
 
 @pytest.fixture(scope="module")
 def certificate():
-    return certify({"Pareto": WORLD}, horizon=400, num_seeds=128, engine=filled(128))
+    return certify({"Pareto": WORLD}, horizon=400, num_seeds=128)
 
 
 def test_uniinf_is_certified(certificate):
@@ -49,7 +48,7 @@ def test_uniinf_is_certified(certificate):
 @pytest.mark.slow
 def test_a_certified_policy_plays_as_the_one_in_it():
     policy = jb.UniINF(horizon=400)
-    options = {"horizon": 400, "num_seeds": 16, "dtype": "float64", "engine": filled(16)}
+    options = {"horizon": 400, "num_seeds": 16, "dtype": "float64"}
     both = [jb.simulate(p, WORLD, **options) for p in (policy, Certified(policy))]
     np.testing.assert_array_equal(both[0].pulls, both[1].pulls)
 
@@ -73,7 +72,7 @@ def test_ratios_come_close_and_say_where(certificate):
 @pytest.mark.long
 @pytest.mark.parametrize("name", CONTROLS)
 def test_broken_policies_fail(name):
-    ds = certify({"Pareto": WORLD}, horizon=400, num_seeds=128, engine=filled(128), **CONTROLS[name])
+    ds = certify({"Pareto": WORLD}, horizon=400, num_seeds=128, **CONTROLS[name])
     assert not holds(ds)
     assert FOUND_OUT[name] <= set(broken(ds))
     assert not set(broken(ds)) & NEVER
@@ -266,9 +265,9 @@ def test_a_world_without_a_moment_has_no_expectation_to_check():
 
 def test_the_best_arm_of_a_changing_world():
     law = jb.Bernoulli(means=[0.2, 0.5, 0.8])
-    assert totals.best_fixed_arms(law, np.array([1, 10])).tolist() == [0, 0]
+    assert tallies.best_fixed_arms(law, np.array([1, 10])).tolist() == [0, 0]
     changing = jb.Switching(law, lengths=[3, 100])
-    assert totals.best_fixed_arms(changing, np.array([3, 5, 10])).tolist() == [0, 0, 2]
+    assert tallies.best_fixed_arms(changing, np.array([3, 5, 10])).tolist() == [0, 0, 2]
 
 
 def test_worlds_by_name(tmp_path):
@@ -307,7 +306,7 @@ def test_float32_is_refused():
 @pytest.mark.long
 def test_default_worlds_are_certified():
     worlds = default_worlds((2,)) | {"Student-t": default_worlds((10,))["Student-t 1.5, K = 10"]}
-    ds = certify(worlds, horizon=1_000, num_seeds=128, engine=filled(128))
+    ds = certify(worlds, horizon=1_000, num_seeds=128)
     assert holds(ds), broken(ds)
     assert ds.violations.shape == (5, len(FACTS))
 

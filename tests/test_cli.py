@@ -175,7 +175,7 @@ def test_bad_study_ends_with_its_message(tmp_path, monkeypatch, main):
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
-        ("doctor", ("devices", "XLA_FLAGS", "compile cache", "jaxlib")),
+        ("doctor", ("cores", "JAX devices", "games are played by", "compiled code", "jaxlib", "llvmlite")),
         (
             "list",
             ("uniinf", "pareto", "* must be given", "damped=true", "law*, growth=1.6, lengths", "table* (or losses)"),

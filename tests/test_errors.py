@@ -67,7 +67,9 @@ def test_simulate(case):
         (lambda: jb.grid(jb.UniINF, horizn=10), r"UniINF has no field 'horizn'; did you mean 'horizon'"),
         (lambda: jb.grid(jb.UniINF, horizon=[]), r"UniINF.horizon is swept over no value"),
         (lambda: jb.Engine(block=0), r"Engine.block must be a whole number >= 1, got 0"),
-        (lambda: jb.Engine(devices=99).mesh(), r"Engine.devices is 99, but JAX sees"),
+        (lambda: jb.Engine(devices=999).cores(), r"Engine.devices is 999, but this process may run on \d+; `jax"),
+        (lambda: jb.Engine(devices=[]).jax_devices(), r"Engine.devices is an empty list; leave it out for all devices"),
+        (lambda: jb.Engine(way="unrolled"), r"Engine.way must be 'native' or 'scan', got 'unrolled'; leave it out"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -19,7 +19,6 @@ import jaxbandit as jb
 from jaxbandit.arms import one_hot, pick, rest
 from jaxbandit.policies.uniinf import UniINFState
 from jaxbandit.types import Array, field, pytree
-from tests.helpers import filled
 
 TOLERANCE = 1e-10  # relative to the larger side
 FLOOR = 1e-290  # squares of tiny losses leave the range of float64
@@ -472,7 +471,7 @@ class Decomposed(jb.UniINF):
 
 def simulate(policy, world, horizon: int, num_seeds: int, measures: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Values at the horizon, [seed] each."""
-    options = {"num_seeds": num_seeds, "record": [horizon], "dtype": "float64", "engine": filled(num_seeds)}
+    options = {"num_seeds": num_seeds, "record": [horizon], "dtype": "float64"}
     ds = jb.simulate(policy, world, horizon=horizon, measures=measures, **options)
     assert not ds.failed.any()
     return {name: ds[name].values[:, -1].astype(np.float64) for name in (*measures, "regret")}

@@ -5,7 +5,6 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.types import field, public_fields, pytree
-from tests.helpers import filled
 from tests.test_contract import make
 
 pytestmark = pytest.mark.slow
@@ -16,7 +15,7 @@ EASY = 5_000  # rounds of the easy instance
 def gains(policy, world, doublings, num_seeds=512):
     """Mean regret gained over each successive doubling of t."""
     rounds = [2**k for k in doublings]
-    ds = jb.simulate(policy, world, horizon=rounds[-1], num_seeds=num_seeds, record=rounds, engine=filled(num_seeds))
+    ds = jb.simulate(policy, world, horizon=rounds[-1], num_seeds=num_seeds, record=rounds)
     return np.diff(ds.regret.mean("seed").values)
 
 
@@ -42,7 +41,7 @@ def test_uniform_play_is_not():
 def assert_beats_uniform_play(policy, rounds=EASY):
     """Regret below half of uniform's on an easy instance: gap 0.5, K = 5."""
     world = jb.Bernoulli(means=[0.25, 0.75, 0.75, 0.75, 0.75])
-    ds = jb.simulate(policy, world, horizon=rounds, num_seeds=128, record=[rounds], engine=filled(128))
+    ds = jb.simulate(policy, world, horizon=rounds, num_seeds=128, record=[rounds])
     assert float(ds.regret.mean()) < 0.5 * 4 / 5 * rounds / 2
 
 

@@ -10,7 +10,7 @@ import jaxbandit as jb
 from jaxbandit.coupled import final_regret, play_pairs
 from jaxbandit.parameters import as_box, check_range, full_name, having, movable, move, place, value_of, with_value
 
-SMALL = jb.Engine(block=64)  # one width: one compilation for all calls
+SMALL = jb.Engine(block=64)
 PARETO = jb.Pareto(means=[0.5, 1.0, 1.5], tail_index=1.6)
 UNIINF = jb.UniINF(horizon=100)
 OBJECTS = [

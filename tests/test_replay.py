@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import engine, labels, lanes, random, runner, totals
+from jaxbandit import labels, random
+from jaxbandit.engine import native, tallies
 from jaxbandit.game import is_stationary
 from jaxbandit.grid import as_grid
 from jaxbandit.types import field, fingerprint, pytree
@@ -124,7 +125,7 @@ def test_resampled_means_are_the_columns_means_in_double_precision():
     world = jb.Replay(table, order="resampled", scale=0.1)
     assert is_stationary(world)
     means = 0.1 * table.mean(axis=0)
-    np.testing.assert_allclose(totals.Gaps(world, np.asarray([9]), True).of_arm, means - means.min(), atol=1e-9)
+    np.testing.assert_allclose(tallies.Gaps(world, np.asarray([9]), True).of_arm, means - means.min(), atol=1e-9)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 1000, 2**16 - 1, 2**16, 2**16 + 1, 2**20 + 7, 2**31 - 1])
@@ -146,14 +147,12 @@ def test_below_is_the_upper_word_of_a_long_product(count):
 def test_the_table_is_shared_and_simulate_equals_step(order, monkeypatch):
     seen = []
 
-    def advance(policy, environment, *args, **kwargs):
-        seen.append(
-            [leaf.array.shape for leaf in jax.tree.leaves(environment, lanes.is_shared) if lanes.is_shared(leaf)]
-        )
-        return original(policy, environment, *args, **kwargs)
+    def advance(self, *args):
+        seen.append([table.shape for table in self._tables])
+        return original(self, *args)
 
-    original = engine.advance
-    monkeypatch.setattr(runner.engine, "advance", advance)
+    original = native.games.Block.advance
+    monkeypatch.setattr(native.games.Block, "advance", advance)
     policy, world = jb.Uniform(), jb.Replay(TABLE, order=order, scale=0.5)
     ds = run(world, policy, num_seeds=2, record=[20])
     assert seen

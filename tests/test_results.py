@@ -28,7 +28,7 @@ class Scaled:
         return state
 
 
-KEYS = {"horizon": 40, "num_seeds": 24, "record": [10, 40], "engine": jb.Engine(block=64)}  # of one width
+KEYS = {"horizon": 40, "num_seeds": 24, "record": [10, 40]}
 WORLD = jb.Bernoulli(means=[0.2, 0.6])
 
 

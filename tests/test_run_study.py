@@ -3,14 +3,14 @@
 import os
 import threading
 
-import jax
 import numpy as np
 import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit import blocks, cellfile, checkpoint
+from jaxbandit import cellfile
 from jaxbandit.campaign import Report
+from jaxbandit.engine import blocks, checkpoint
 from jaxbandit.player import Player
 
 SWITCHING = {"name": "switching", "law": {"name": "bernoulli", "means": [0.2, 0.8]}, "lengths": [30, 50, 1000]}
@@ -182,8 +182,7 @@ def test_a_run_that_breaks_off_goes_on_to_the_same_bits(tmp_path, whole, moments
 
 def test_games_go_on_from_a_checkpoint(tmp_path, monkeypatch):
     """With several calls a block, so that a checkpoint lies between two recorded rounds."""
-    monkeypatch.setattr("jaxbandit.blocks.FIRST_ROUNDS", 64)
-    monkeypatch.setattr("jaxbandit.blocks.TARGET_SECONDS", 0.0)  # calls of 64 rounds
+    monkeypatch.setattr(blocks, "TARGET_SECONDS", 1e9)  # calls of as many rounds as a chunk has
     plan = study(**SMALL, horizon=500, record=[7, 450, 500])
     expected, _ = run(plan, tmp_path / "whole")
     calls = iter(range(3))
@@ -193,7 +192,7 @@ def test_games_go_on_from_a_checkpoint(tmp_path, monkeypatch):
             raise RuntimeError("broken off")
 
     with pytest.raises(RuntimeError, match="broken off"):
-        jb.run(plan, tmp_path / "cut", engine=jb.Engine(block=64, devices=1, checkpoint=0.0), notice=notice)
+        jb.run(plan, tmp_path / "cut", engine=jb.Engine(block=64, chunk=64, devices=1, checkpoint=0.0), notice=notice)
     (path,) = (tmp_path / "cut" / "checkpoints").iterdir()
     _, about = checkpoint.unpack(path.read_bytes())
     assert (about["t"], about["reached"]) == (192, 1)
@@ -205,24 +204,23 @@ def test_games_go_on_from_a_checkpoint(tmp_path, monkeypatch):
 
 def test_all_games_under_way_are_saved_when_it_is_stopped(tmp_path, monkeypatch):
     """Two blocks on two cores, both between their first and their last call."""
-    if jax.local_device_count() < 2:
+    if jb.Engine().cores() < 2:
         pytest.skip("needs two cores")
-    monkeypatch.setattr("jaxbandit.blocks.FIRST_ROUNDS", 64)
-    monkeypatch.setattr("jaxbandit.blocks.TARGET_SECONDS", 0.0)  # calls of 64 rounds
+    monkeypatch.setattr(blocks, "TARGET_SECONDS", 1e9)  # calls of as many rounds as a chunk has
     plan = study(**SMALL, horizon=500, num_seeds=128, record=[7, 450, 500])
     expected, _ = run(plan, tmp_path / "whole")
     stop, begun = threading.Event(), threading.Barrier(2, timeout=60)
-    original = blocks.Block.play
+    original = blocks.play
 
-    def play(self, *args):
+    def play(*args):
         begun.wait()
-        return original(self, *args)
+        return original(*args)
 
-    monkeypatch.setattr(blocks.Block, "play", play)
+    monkeypatch.setattr(blocks, "play", play)
     with pytest.raises(KeyboardInterrupt):
-        engine = jb.Engine(block=64, devices=2)
+        engine = jb.Engine(block=64, chunk=64, devices=2)
         jb.run(plan, tmp_path / "cut", engine=engine, notice=lambda *_: stop.set(), stop=stop)
-    monkeypatch.setattr(blocks.Block, "play", original)
+    monkeypatch.setattr(blocks, "play", original)
     saved = [checkpoint.unpack(path.read_bytes())[1] for path in (tmp_path / "cut" / "checkpoints").iterdir()]
     assert len(saved) == 2 and all(0 < about["t"] < 500 for about in saved)
     ds, _ = run(plan, tmp_path / "cut")

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import engine, lanes, loops, runner
 from jaxbandit.arms import pick
+from jaxbandit.engine import native
+from jaxbandit.engine.round import Plan
+from jaxbandit.engine.shape import Shape
 from jaxbandit.types import Array, field, pytree, shared_leaves
 
 ROUNDS, ARMS = 300, 4
@@ -42,7 +44,6 @@ POLICY = jb.Uniform()
 
 
 def run(world, **options):
-    # Blocks of one width are one compiled program, however many points play.
     return jb.simulate(POLICY, world, **{"horizon": ROUNDS, "num_seeds": 70, "engine": jb.Engine(block=64)} | options)
 
 
@@ -57,37 +58,27 @@ def test_a_shared_table_gives_the_numbers_of_one_copied_to_every_lane():
 @pytest.mark.parametrize(
     "make", [Table, pytest.param(lambda table: jb.Switching(Table(table), lengths=[100, 50]), marks=pytest.mark.slow)]
 )
-def test_a_table_has_no_lane_axis_and_goes_to_the_devices_once(make, monkeypatch):
-    world, seen, placed = make(TABLE), [], []
+def test_a_table_has_no_lane_axis_and_is_there_once(make, monkeypatch):
+    tables, original = [], native.games.Block.start
 
-    def advance(policy, environment, *args, **kwargs):
-        seen.append(jax.tree.leaves(environment, is_leaf=lanes.is_shared))
-        return original(policy, environment, *args, **kwargs)
+    def start(self, *args):
+        tables.append(self._tables)
+        return original(self, *args)
 
-    original, put = engine.advance, jax.device_put
-    monkeypatch.setattr(runner.engine, "advance", advance)
-    monkeypatch.setattr(jax, "device_put", lambda x, *args, **kw: placed.append(x) or put(x, *args, **kw))
-    run(world, engine=jb.Engine(block=64, devices=1))  # two blocks
-    tables = [[leaf.array for leaf in leaves if lanes.is_shared(leaf)] for leaves in seen]
-    assert len(tables) >= 2
+    monkeypatch.setattr(native.games.Block, "start", start)
+    run(make(TABLE), engine=jb.Engine(block=64, devices=1))
+    assert len(tables) == 2  # blocks
     assert all([table.shape for table in block] == [TABLE.shape] for block in tables)
-    from_host = [x for x in placed if lanes.is_shared(x) and isinstance(x.array, np.ndarray)]
-    assert len(from_host) == 1
+    assert np.shares_memory(tables[0][0], tables[1][0])
 
 
-def test_a_round_with_a_large_table_is_still_one_loop():
+def test_the_memory_of_a_game_does_not_grow_with_the_table():
+    def lane_bytes(world):
+        return native.compiled(Shape.of(POLICY, world, Plan(stationary=False))).lane_bytes
+
     big = np.tile(TABLE, (100, 1))
-    assert big.size > loops.ONE_LOOP
-
-    def one(world, t, arm):
-        return world.loss(t, arm, None)
-
-    values = (Table(big), np.int32(7), np.zeros(64, np.int32))
-    tree = jax.tree.map(lambda leaf: lanes.Shared(np.asarray(leaf, np.float32)), values[0])
-    argument = (tree, lanes.Shared(values[1]), values[2])
-    text = jax.jit(lanes.over_lanes(one, 64)).lower(*argument).as_text()
-    assert f"tensor<{big.shape[0]}x{ARMS}x64x" not in text
-    assert f"tensor<2x{64}xf32>" in text  # the form of a loop over lanes
+    assert lane_bytes(Table(big)) == lane_bytes(Table(TABLE)) < TABLE.size
+    assert lane_bytes(PerLane(TABLE)) >= 4 * TABLE.size  # the control
 
 
 def test_points_with_other_tables_are_played_in_turn_and_alike():

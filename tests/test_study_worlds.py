@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import cells, forecast, runner
+from jaxbandit import cells, forecast
 from jaxbandit.campaign import Report
+from jaxbandit.engine import runner
 
 LAW = {"name": "bernoulli", "means": [0.2, 0.8]}
 TABLE = np.random.default_rng(3).normal(0.5, 1.0, (80, 2))

@@ -296,7 +296,8 @@ struct Player {
         power = exp2<T>(log2<T>(__builtin_convertvector(words[2], F) * (T)0x1p-32 + low) * exponent);
     }
 
-    // The likeliest arm, the first whose L is 0, is left out of the prefix sums and takes the remainder.
+    // The likeliest arm, the first whose L is 0, is left out of the prefix sums and takes the remainder. No arm, -1, is
+    // drawn from an x that has a negative entry or whose sum is off by more than 1e-3; a NaN is in the sum too.
     INLINE void draw_arm() {
         using SignedW = typename Types<T>::SignedW;
         const int n = arms();
@@ -307,9 +308,12 @@ struct Player {
         I likeliest = {};
         UNROLL for (int i = n - 1; i >= 0; --i) likeliest = L[i] == (T)0 ? I{} + i : likeliest;
 
-        F total = {}, lost = {};
+        F total = {}, lost = {}, least[2] = {x[0], x[0]};
+        Sum<F> whole;
         I passed = {};
         UNROLL for (int i = 0; i < n; ++i) {
+            whole.add(i, x[i]);
+            least[i % 2] = min(least[i % 2], x[i]);
             const F other = likeliest == i ? F{} : x[i];
             if (i == 0) {
                 total = other;
@@ -321,7 +325,9 @@ struct Player {
             }
             passed = increment_where(low - lost >= total - high, passed);  // (high - total) + (low - lost) >= 0
         }
-        arm = passed == n ? likeliest : passed;
+        const F excess = whole.total() - (T)1;
+        const I is_law = (max(excess, -excess) <= all<T>(1e-3)) & (min(least[0], least[1]) >= F{});
+        arm = is_law ? (passed == n ? likeliest : passed) : I{} - 1;
     }
 
     INLINE F drawn_loss() const {
@@ -336,7 +342,7 @@ struct Player {
 
     INLINE void update(uint32_t t) {
         const int n = arms();
-        const F drawn = drawn_loss();
+        const F drawn = arm < 0 ? all<T>(NAN) : drawn_loss();  // without an arm S turns NaN, which marks the game
         Sum<F> others;
         F x_arm = {};
         UNROLL for (int i = 0; i < n; ++i) {
@@ -392,10 +398,13 @@ struct Player {
             game.loss[n] = std::isfinite(total) ? total + (double)loss_lost[lane] : total;
             game.failed[n] = (int32_t)failed[lane];
             game.regret[n] = 0;
+            int64_t rounds = 0;  // with an arm
             for (int i = 0; i < num_arms; ++i) {
                 game.pulls[i * game.num_seeds + n] = pulls[i][lane];
                 game.regret[n] += (double)pulls[i][lane] * (game.means[i] - best);
+                rounds += pulls[i][lane];
             }
+            if (rounds < game.horizon) game.regret[n] = NAN;
         }
     }
 };

@@ -7,7 +7,8 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbandit import style, totals
+from jaxbandit import style
+from jaxbandit.engine import tallies
 from jaxbandit.plots.common import labelled, world_name
 from jaxbandit.results import summary
 
@@ -114,7 +115,7 @@ def _terms(ds: xr.Dataset, worlds: Mapping[str, Any] | None) -> dict[str, xr.Dat
 def _off_best(ds: xr.Dataset, worlds: Mapping[str, Any]) -> xr.DataArray:
     """The skipping error of all arms but the one that regret is against."""
     rounds = ds["round"].values
-    best = [totals.best_fixed_arms(worlds[str(label)], rounds) for label in ds.environment.values]
+    best = [tallies.best_fixed_arms(worlds[str(label)], rounds) for label in ds.environment.values]
     best = xr.DataArray(best, dims=("environment", "round"), coords={"environment": ds.environment, "round": rounds})
     return ds[BY_ARM].where(ds.arm != best, 0).sum("arm")
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit.arms import add_at, one_hot
+from jaxbandit.arms import one_hot
 from jaxbandit.types import Array, field, pytree
 
 C = (1 + 2**0.5) ** 2  # of Eq. (13)
@@ -181,8 +181,8 @@ class AdaRUCB:
             nonzero=nonzero,
             last=last,
             spoilt=spoilt,
-            fill=add_at(state.fill, (slice(None), second), share * share),
-            sums=add_at(state.sums, (slice(None), slice(None), first), jnp.stack([kept, kept * kept], axis=1)),
+            fill=state.fill.at[:, second].add(share * share),
+            sums=state.sums.at[:, :, first].add(jnp.stack([kept, kept * kept], axis=1)),
         )
 
     def _trimmed_on_the_grid(self, state: AdaRState, target: Array) -> tuple[Array, Array, Array]:

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandit import robust
-from jaxbandit.arms import add_at, kahan_add, one_hot, pick
+from jaxbandit.arms import kahan_add, one_hot, pick
 from jaxbandit.policies.ucb import largest
 from jaxbandit.types import Array, field, pytree
 
@@ -268,8 +268,8 @@ class RobustUCB:
         place = jnp.clip(jnp.ceil(2 * size), 0, HALF_OCTAVES).astype(jnp.int32)
         place = HALF_OCTAVES + jnp.where(reward < 0, -place, place)
         reward = jnp.clip(reward, -1e30, 1e30)
-        counts = add_at(state.counts, (place, arm), jnp.ones_like(reward))
-        sums = add_at(state.sums, (place, arm), reward)
+        counts = state.counts.at[place, arm].add(1)
+        sums = state.sums.at[place, arm].add(reward)
 
         # The estimate changes with the arm's rewards, and for all arms when the confidence moves.
         L = self._log_term(t + 1)

@@ -11,11 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit import coupled, runner
-from jaxbandit.runner import Engine, Progress, Timing
-
-# Lanes of a device at least: the sets a search is judged by are larger than its steps, and a block costs a call.
-LEAST_BLOCK = 256
+from jaxbandit import coupled
+from jaxbandit.engine import Engine, Progress, Timing
 
 # Kinds of luck.
 STEPS, HELD_OUT, FINALISTS, TEST = range(4)
@@ -91,18 +88,12 @@ class Arena:
             seed=derived_seed(self._seed, luck),
             first_seed=first_seed,
             dtype=self._dtype,
-            engine=self._fitted(policies[0], worlds[0]),
+            engine=dataclasses.replace(self._engine, progress=self._progress),
             timing=self.timing,
         )
         self._done += games.failed.size * self.horizon
         self.failed += int((games.failed > 0).sum())
         return games.regret[..., -1]
-
-    def _fitted(self, policy: Any, world: Any) -> Engine:
-        """One width for all that is played, so that one program serves it."""
-        lanes = max(self._lanes, LEAST_BLOCK * self._engine.mesh().size)
-        width = self._engine.width(world.num_arms, runner.state_size(policy, world.num_arms), lanes)
-        return dataclasses.replace(self._engine, block=width, progress=self._progress)
 
     def _progress(self, now: int, in_all: int) -> None:
         if self._stop is not None and self._stop.is_set():

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
+from jaxbandit.engine.runner import Engine
 from jaxbandit.interrupt import InterruptedRunError, interruptible
-from jaxbandit.runner import Engine
 from jaxbandit.study import Study
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.checks import check_choice, check_whole
+from jaxbandit.engine.runner import Engine
 from jaxbandit.progress import bar
-from jaxbandit.runner import Engine
 from jaxbandit.search.arena import Arena, Told, as_told
 from jaxbandit.search.families import Family, Worlds
 from jaxbandit.types import public_fields

@@ -10,9 +10,9 @@ from typing import Any
 import xarray as xr
 
 from jaxbandit import entries
+from jaxbandit.engine.runner import Engine
 from jaxbandit.entries import Declared, Entry
 from jaxbandit.labels import labels
-from jaxbandit.runner import Engine
 from jaxbandit.search.arena import Told, at_horizon
 from jaxbandit.search.boxes import box_of
 from jaxbandit.search.families import Family

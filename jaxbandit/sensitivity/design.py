@@ -8,8 +8,8 @@ import numpy as np
 
 from jaxbandit.checks import check_whole
 from jaxbandit.coupled import play_pairs
+from jaxbandit.engine.runner import Engine
 from jaxbandit.parameters import Box, Range, check_range, having, move
-from jaxbandit.runner import Engine
 from jaxbandit.sensitivity.points import Pairs
 
 

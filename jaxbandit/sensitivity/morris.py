@@ -7,8 +7,8 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.checks import check_whole
+from jaxbandit.engine.runner import Engine
 from jaxbandit.parameters import as_box
-from jaxbandit.runner import Engine
 from jaxbandit.sensitivity.design import centred_interval, evaluate, range_coordinates, sampler, without_noise
 from jaxbandit.sensitivity.points import pairs_of
 from jaxbandit.statistics import check_level

@@ -8,8 +8,8 @@ from typing import Any
 import xarray as xr
 
 from jaxbandit.cells import NUMERICS, describe, digest, platform
+from jaxbandit.engine.runner import Engine
 from jaxbandit.random import PRNG
-from jaxbandit.runner import Engine
 from jaxbandit.sections import Sensitivity
 from jaxbandit.sensitivity.local import local
 from jaxbandit.sensitivity.morris import morris

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbandit import fusion, random
+from jaxbandit import random
 from jaxbandit.environments.schedules.base import Moved, from_halves, in_halves
 from jaxbandit.types import Array, field, pytree
 
@@ -104,7 +104,7 @@ def walk(seed: Array, place: Array, count: int) -> Array:
     numbers = np.concatenate([[LEVELS], widths])[:, None] * 2**16 + np.arange(count)
     intervals = jnp.broadcast_to(intervals[:, None], numbers.shape)
     words = random.threefry2x32((seed, jnp.uint32(_STREAM)), (intervals, jnp.asarray(numbers, jnp.uint32)))
-    return fusion.once(jnp.sum(weights[:, None] * _normals(*words), axis=0))
+    return jnp.sum(weights[:, None] * _normals(*words), axis=0)
 
 
 def reflected(x: Array, bound: Array) -> Array:

@@ -1,0 +1,98 @@
+"""A block of games played call by call, each of about a quarter of a second, to the last round."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbandit.engine import tallies
+from jaxbandit.engine.checkpoint import Keeper, Snapshot
+from jaxbandit.engine.round import Outcome, Tally
+from jaxbandit.engine.shape import Shape
+
+TARGET_SECONDS = 0.2  # a call is kept about this short, for progress and Ctrl-C
+FIRST_ROUNDS = 64  # rounds of the first call, before the speed is known
+OUT_BYTES = 32 << 20  # that one call hands out
+
+
+class Pace:
+    """How many rounds make a call of about ``TARGET_SECONDS``; learnt call by call, shared by the blocks of a job.
+
+    Args:
+      most: Rounds of a call at most.
+    """
+
+    def __init__(self, most: int | None = None):
+        self._most = most or 1 << 30
+        self.rounds = min(FIRST_ROUNDS, self._most)
+
+    def learn(self, rounds: int, seconds: float) -> None:
+        """Takes note of a call."""
+        fitting = int(rounds * TARGET_SECONDS / max(seconds, 1e-5))
+        self.rounds = min(max(fitting, 16), 8 * self.rounds, self._most)
+
+
+def play(
+    block: Any,
+    shape: Shape,
+    record: np.ndarray,
+    numbers: np.ndarray,
+    progress: Callable[[int], None],
+    pace: Pace,
+    keeper: Keeper | None,
+    halt: threading.Event,
+    traced_lanes: Sequence[int] | np.ndarray = (),
+) -> dict[str, np.ndarray]:
+    """Plays all rounds of a block, or stops soon after ``halt``; returns its variables, lanes first.
+
+    Args:
+      block: The games, of either way.
+      shape: Of the games.
+      record: [R] increasing rounds; the last is the horizon.
+      numbers: Numbers of the games, for the keeper.
+      progress: Receives the rounds of every call.
+      pace: Of the job.
+      keeper: Sees the block between two calls.
+      halt: Set when another block was broken off.
+      traced_lanes: Lanes whose every round is kept, if the shape's plan has a trace; the variables ``trace_...`` have
+        these lanes only.
+    """
+    start = keeper.start(numbers) if keeper else None
+    sums = tallies.Totals(start.running, start.recorded) if start else tallies.Totals()
+    t, reached = (start.t, start.reached) if start else (0, 0)
+    block.start(start.fitting(shape) if start else None)
+    structure = jax.tree.structure(shape.tally)
+    row = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shape.tally)) * block.num_lanes
+    most_stops, most_rounds = max(1, OUT_BYTES // row), int(record[-1])
+    if shape.plan.trace:
+        most_rounds = max(1, OUT_BYTES // (8 * (shape.num_arms + 2) * block.num_lanes))
+    rounds: list[Outcome] = []
+
+    def snapshot() -> Snapshot:
+        return Snapshot(t=t, reached=reached, carry=block.carry(), running=sums.running, recorded=sums.recorded)
+
+    while reached < len(record):
+        if halt.is_set():
+            raise InterruptedError("another block of games was broken off")
+        until = min(t + min(pace.rounds, most_rounds), int(record[-1]))
+        count = int(np.searchsorted(record[reached:], until, side="right"))
+        if count > most_stops:
+            count, until = most_stops, int(record[reached + most_stops - 1])
+        began = time.perf_counter()
+        handed_out, traced = block.advance(t, until, record[reached : reached + count])
+        pace.learn(until - t, time.perf_counter() - began)
+        if count:
+            sums.add(Tally(*jax.tree.unflatten(structure, handed_out)), count)
+        if traced:
+            rounds.append(Outcome(*(values[..., traced_lanes] for values in traced)))
+        played, t, reached = until - t, until, reached + count
+        progress(played)
+        if keeper and reached < len(record):
+            keeper.between(numbers, snapshot)
+    if keeper:
+        keeper.finish(numbers, snapshot())
+    failed = block.carry()[-1]
+    return sums.variables(failed) | tallies.traced(rounds)

@@ -1,0 +1,107 @@
+"""Games between two rounds, as arrays that can be cut, joined, and written to a checksummed file."""
+
+import dataclasses
+import hashlib
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from jaxbandit.engine.shape import Shape
+
+MAGIC = b"jaxbandit checkpoint 1\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """Lanes after round ``t``; every array ends in the lane axis.
+
+    Attributes:
+      t: Rounds played.
+      reached: Recorded rounds behind, counted in the job's record.
+      carry: What the engine carries from round to round.
+      running: Sums over all rounds up to the last recorded one, float64.
+      recorded: Rows recorded so far, each [rows, ..., lanes]; those before the job's start are not in it.
+    """
+
+    t: int
+    reached: int
+    carry: list[np.ndarray]
+    running: dict[str, np.ndarray]
+    recorded: dict[str, np.ndarray]
+
+    def take(self, index: Any) -> "Snapshot":
+        """The lanes at ``index``."""
+        return self._map(lambda array: array[..., index])
+
+    def fitting(self, shape: Shape) -> list[np.ndarray]:
+        """Returns the carry, if it is one of games of this shape."""
+        wanted = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(shape.carry)]
+        if wanted != [(leaf.shape[:-1], leaf.dtype) for leaf in self.carry]:
+            raise ValueError("a saved state does not fit its policy; it was written by another version of the policy")
+        return self.carry
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything by name."""
+        named = {f"carry.{n}": array for n, array in enumerate(self.carry)}
+        named |= {f"running.{name}": array for name, array in self.running.items()}
+        return named | {f"recorded.{name}": array for name, array in self.recorded.items()}
+
+    @classmethod
+    def from_arrays(cls, t: int, reached: int, named: dict[str, np.ndarray]) -> "Snapshot":
+        """The inverse of ``arrays``."""
+        parts: dict[str, dict[str, np.ndarray]] = {"carry": {}, "running": {}, "recorded": {}}
+        for name, array in named.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = array
+        carry = [parts["carry"][str(n)] for n in range(len(parts["carry"]))]
+        return cls(t=t, reached=reached, carry=carry, running=parts["running"], recorded=parts["recorded"])
+
+    def _map(self, function: Callable[[np.ndarray], np.ndarray]) -> "Snapshot":
+        named = {name: function(array) for name, array in self.arrays().items()}
+        return Snapshot.from_arrays(self.t, self.reached, named)
+
+
+def join(snapshots: Sequence[Snapshot]) -> Snapshot:
+    """Snapshots after the same round as one."""
+    first, named = snapshots[0], [snapshot.arrays() for snapshot in snapshots]
+    joined = {name: np.concatenate([arrays[name] for arrays in named], axis=-1) for name in named[0]}
+    return Snapshot.from_arrays(first.t, first.reached, joined)
+
+
+class Keeper(Protocol):
+    """What the runner offers its blocks to, so that a run can go on where it stopped."""
+
+    def start(self, lanes: np.ndarray) -> Snapshot | None:
+        """Where these lanes stand; None before round 1."""
+        ...
+
+    def between(self, lanes: np.ndarray, take: Callable[[], Snapshot]) -> None:
+        """Called between two calls of the engine; taking a snapshot costs a copy."""
+        ...
+
+    def finish(self, lanes: np.ndarray, snapshot: Snapshot) -> None:
+        """Where these lanes stood after the last round."""
+        ...
+
+
+def pack(arrays: dict[str, np.ndarray], about: dict[str, Any]) -> bytes:
+    """Arrays, and what they are, as bytes that ``unpack`` can trust."""
+    body = io.BytesIO()
+    header = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    np.savez(body, **{"header": header, **arrays})  # pyright: ignore[reportArgumentType]
+    content = body.getvalue()
+    return MAGIC + hashlib.sha256(content).digest() + content
+
+
+def unpack(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """What was packed; ``ValueError`` if the bytes are not what was written."""
+    digest, content = data[len(MAGIC) : len(MAGIC) + 32], data[len(MAGIC) + 32 :]
+    if not data.startswith(MAGIC) or hashlib.sha256(content).digest() != digest:
+        raise ValueError("not a whole checkpoint")
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    return arrays, json.loads(arrays.pop("header").tobytes())

@@ -1,0 +1,23 @@
+"""The processor's cores, and where compiled code is kept."""
+
+import os
+import pathlib
+
+
+def usable_cores() -> int:
+    """Returns the number of cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cache_directory() -> pathlib.Path | None:
+    """Returns where compiled code is kept: ``JAXBANDIT_CACHE``, or a folder of the user's cache; None if it is off."""
+    setting = os.environ.get("JAXBANDIT_CACHE", "on")
+    if setting.lower() == "off":
+        return None
+    if setting.lower() not in ("on", ""):
+        return pathlib.Path(setting).expanduser()
+    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        return pathlib.Path(root).expanduser() / "jaxbandit" / "native"
+    except RuntimeError:  # no home
+        return None

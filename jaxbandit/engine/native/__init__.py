@@ -1,0 +1,11 @@
+"""Games as machine code: one round, traced by JAX and lowered to LLVM IR, with the loop over rounds around it.
+
+A number of the game is a vector over lanes; small arrays are taken apart and large ones lie in memory. Only IEEE
+operations are used, in a fixed order, so that results are the same to the bit on every processor.
+"""
+
+from jaxbandit.engine.native.games import Games as Games
+from jaxbandit.engine.native.games import compiled as compiled
+from jaxbandit.engine.native.games import lanes_of as lanes_of
+from jaxbandit.engine.native.games import unavailable as unavailable
+from jaxbandit.engine.native.lower import UnsupportedError as UnsupportedError

@@ -1,0 +1,311 @@
+"""A game's kernel: the loops over groups of lanes, recorded rounds and rounds, around the lowered programs."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxbandit.engine.native.arrays import SMALL, Apart, Array, Buffer
+from jaxbandit.engine.native.emit import BITS, Function, Value
+from jaxbandit.engine.native.layout import ALIGN, Layout
+from jaxbandit.engine.native.lower import Lowering
+from jaxbandit.engine.native.program import Programs, divided
+from jaxbandit.engine.native.scope import Scope
+from jaxbandit.engine.native.workspace import Workspace
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """The text of a kernel, and the memory that a call of it needs beside its arguments."""
+
+    text: str
+    workspace: int
+
+
+class Writer:
+    """Writes the kernel of a game.
+
+    Args:
+      programs: The game.
+      width: Lanes of a vector.
+      target: LLVM's name of the processor's family, for its control word.
+      llvm_version: LLVM's major version.
+    """
+
+    def __init__(self, programs: Programs, width: int, target: str, llvm_version: int):
+        self.programs, self.width, self.target = programs, width, target
+        self.llvm_version = llvm_version
+        self.parameters = Layout([p for p, s in zip(programs.parameters, programs.shared, strict=True) if not s], width)
+        self.carry = Layout(programs.carry, width)
+
+    def source(self) -> Source:
+        """The module's text."""
+        functions, declared, defined = [], {}, []
+        bytes_needed = ALIGN
+        for name, arguments, body in (
+            (
+                "begin",
+                "ptr noalias %params, ptr noalias %carry, ptr noalias %shared, ptr noalias %work, "
+                "i64 %first, i64 %last",
+                self._begin,
+            ),
+            (
+                "play",
+                "ptr noalias %params, ptr noalias %carry, ptr noalias %keys, ptr noalias %shared, ptr noalias %work, "
+                "ptr noalias %outs, ptr noalias %traced, "
+                "i64 %first, i64 %last, i64 %lanes, i64 %t, ptr noalias %stops, i64 %num_stops, i64 %until",
+                self._play,
+            ),
+        ):
+            f = Function(self.width)
+            f.llvm_version = self.llvm_version
+            work = Workspace(Value("%work", "ptr", False), self.width)
+            work.globals = defined
+            restore = self._enter(f)
+            body(f, work)
+            restore()
+            functions.append(
+                f"define void @{name}({arguments}) nounwind {{\nentry:\n" + "\n".join(f.lines) + "\n  ret void\n}\n"
+            )
+            declared |= f.declared
+            bytes_needed = max(bytes_needed, work.bytes)
+        text = "\n".join([*defined, *declared.values(), *functions])
+        return Source(text, bytes_needed)
+
+    # Pieces
+
+    def _enter(self, f: Function) -> Callable[[], None]:
+        """Sets the floating-point control word to IEEE's defaults; returns what puts the old one back."""
+        if self.target.startswith(("x86", "i386", "i686", "amd64")):
+            f.declared["ldmxcsr"] = "declare void @llvm.x86.sse.ldmxcsr(ptr)"
+            f.declared["stmxcsr"] = "declare void @llvm.x86.sse.stmxcsr(ptr)"
+            f.lines += [
+                "  %before = alloca i32",
+                "  %ours = alloca i32",
+                "  call void @llvm.x86.sse.stmxcsr(ptr %before)",
+                f"  store i32 {0x1F80}, ptr %ours",
+                "  call void @llvm.x86.sse.ldmxcsr(ptr %ours)",
+            ]
+            return lambda: f.lines.append("  call void @llvm.x86.sse.ldmxcsr(ptr %before)")
+        if self.target.startswith(("aarch64", "arm64")):
+            f.declared["get"] = "declare i64 @llvm.aarch64.get.fpcr()"
+            f.declared["set"] = "declare void @llvm.aarch64.set.fpcr(i64)"
+            f.lines += ["  %before = call i64 @llvm.aarch64.get.fpcr()", "  call void @llvm.aarch64.set.fpcr(i64 0)"]
+            return lambda: f.lines.append("  call void @llvm.aarch64.set.fpcr(i64 %before)")
+        return lambda: None
+
+    def _over_groups(self, f: Function, body: Callable[[Value], None]) -> None:
+        def turn(group: Value, carried: list[Value]) -> list[Value]:
+            body(group)
+            return carried
+
+        f.loop(Value("%first", "i64", False), Value("%last", "i64", False), [], turn)
+
+    def _place(self, f: Function, base: str, group: Value, bytes_each: int) -> Value:
+        offset = f.mul(group, f.constant(bytes_each, "i64"))
+        return Value(f.address(Value(base, "ptr", False), offset, "i8", 1), "ptr", False)
+
+    def _arrays(self, f: Function, scope: Scope, layout: Layout, base: Value, *, writable: bool) -> list[Array]:
+        """The leaves of a layout: small ones loaded, large ones in memory."""
+        arrays: list[Array] = []
+        for leaf in layout.leaves:
+            where = Value(f.address(base, leaf.offset, "i8", 1), "ptr", False)
+            buffer = Buffer(where, leaf.shape, leaf.dtype, scope, writable=writable)
+            arrays.append(scope.apart(buffer) if leaf.size <= SMALL else buffer)
+        return arrays
+
+    def _parameters(self, f: Function, scope: Scope, group: Value) -> list[Array]:
+        own = iter(
+            self._arrays(
+                f, scope, self.parameters, self._place(f, "%params", group, self.parameters.bytes), writable=False
+            )
+        )
+        arrays: list[Array] = []
+        number = 0
+        for leaf, shared in zip(self.programs.parameters, self.programs.shared, strict=True):
+            if not shared:
+                arrays.append(next(own))
+                continue
+            pointer = f.fresh()
+            where = f.address(Value("%shared", "ptr", False), number, "ptr", 1)
+            f.lines.append(f"  {pointer} = load ptr, ptr {where}, align 8")
+            buffer = Buffer(Value(pointer, "ptr", False), leaf.shape, leaf.dtype, scope, shared=True)
+            arrays.append(scope.apart(buffer) if buffer.size <= SMALL else buffer)
+            number += 1
+        return arrays
+
+    def _store(self, f: Function, lowering: Lowering, results: Sequence[Array], homes: Sequence[Buffer]) -> None:
+        """Writes results of a program to where they belong; large ones after everything that reads the old ones."""
+        scope = lowering.scope
+        moved = [
+            (array, home)
+            for array, home in zip(results, homes, strict=True)
+            if not (isinstance(array, Buffer) and array.origin is home.origin)
+        ]
+        small = [(scope.apart(array), home) for array, home in moved if home.size <= SMALL]
+        scope.write_together([(array, home) for array, home in moved if home.size > SMALL])
+        for array, home in small:
+            scope.write(array, home)
+
+    def _begin(self, f: Function, work: Workspace) -> None:
+        def body(group: Value) -> None:
+            scope = Scope(f, work)
+            base = self._place(f, "%carry", group, self.carry.bytes)
+            lowering = Lowering(scope, self.programs.begin)
+            results = lowering.run(self._parameters(f, scope, group))
+            homes = [
+                Buffer(Value(f.address(base, leaf.offset, "i8", 1), "ptr", False), leaf.shape, leaf.dtype, scope)
+                for leaf in self.carry.leaves
+            ]
+            for array, home in zip(results, homes, strict=True):
+                scope.write(array, home)
+
+        self._over_groups(f, body)
+
+    def _play(self, f: Function, work: Workspace) -> None:
+        stops, num_stops = Value("%stops", "ptr", False), Value("%num_stops", "i64", False)
+        until = Value("%until", "i64", False)
+
+        num_parameters = len(self.programs.parameters)
+        fixed = self.programs.play.arguments[:num_parameters] + self.programs.play.arguments[-2:-1]
+        before, each_round = divided(self.programs.play, fixed)
+
+        def segment(group: Value, base: Value, constant: list[Array], made: list[Array], n: Value, t: Value) -> Value:
+            recorded = f.compare("lt", n, num_stops)
+            place = f.select(recorded, n, f.constant(0, "i64"))
+            stop = f.select(recorded, f.load(stops, place, "i64", wide=False), until)
+            end = f.select(f.compare("lt", stop, until), stop, until)
+            with f.branch(f.compare("lt", t, end)):
+                self._rounds(f, work, each_round, base, constant, made, group, t, end)
+            reached = f.binary("and", recorded, f.compare("le", stop, until))
+            with f.branch(reached):
+                self._record(f, work, base, group, n, end)
+            return end
+
+        def body(group: Value) -> None:
+            outer = Scope(f, work)
+            base = self._place(f, "%carry", group, self.carry.bytes)
+            parameters = self._parameters(f, outer, group)
+            key_base = self._place(f, "%keys", group, 8 * self.width)
+            keys = _scalars([f.load(key_base, n, "i32") for n in range(2)], np.uint32, outer)
+            # What the numbers of a game alone determine is computed once, not in every round.
+            lowering = Lowering(outer, before)
+            made: list[Array] = [
+                outer.stored(a) if a.size > SMALL else outer.apart(a) for a in lowering.run([*parameters, keys])
+            ]
+            f.loop(
+                f.constant(0, "i64"),
+                f.add(num_stops, f.constant(1, "i64")),
+                [Value("%t", "i64", False)],
+                lambda n, now: [segment(group, base, [*parameters, keys], made, n, now[0])],
+            )
+
+        self._over_groups(f, body)
+
+    def _rounds(self, f, work, program, base, constant, made, group, t, end) -> None:
+        """The loop over rounds, small arrays of the carry in registers."""
+        outer = Scope(f, work)
+        carry = self._arrays(f, outer, self.carry, base, writable=True)
+        small = [n for n, array in enumerate(carry) if isinstance(array, Apart)]
+        first = [value for n in small for value in carry[n].items.flat]  # pyright: ignore
+
+        def turn(i: Value, now: list[Value]) -> list[Value]:
+            scope = Scope(f, work)
+            lowering = Lowering(scope, program)
+            rest = iter(now)
+            inside: list[Array] = []
+            homes: dict[int, Buffer] = {}
+            for n, array in enumerate(carry):
+                if n in small:
+                    items = np.empty(array.shape, object)
+                    for index in np.ndindex(*array.shape):
+                        items[index] = next(rest)
+                    inside.append(Apart(items, array.dtype, scope))
+                else:
+                    inside.append(lowering.handed_in(array, lowering, writable=True))
+                    homes[n] = array  # pyright: ignore
+            round_number = f.cast("trunc", f.add(i, f.constant(1, "i64")), "i32")
+            *parameters, keys = (lowering.handed_in(array, lowering) for array in constant)
+            arguments = [*parameters, *inside, keys, _scalar(round_number, np.int32, scope)]
+            results = lowering.run([*arguments, *(lowering.handed_in(array, lowering) for array in made)])
+            after, traced = results[: len(carry)], results[len(carry) :]
+            values = [value for n in small for value in scope.apart(after[n]).items.flat]
+            if traced:
+                self._trace(f, scope, traced, group, i)
+            self._store(f, lowering, [after[n] for n in homes], list(homes.values()))
+            return [f.widened(value) for value in values]
+
+        final = f.loop(t, end, [f.widened(value) for value in first], turn)
+        rest = iter(final)
+        for n in small:
+            leaf = self.carry.leaves[n]
+            home = Buffer(Value(f.address(base, leaf.offset, "i8", 1), "ptr", False), leaf.shape, leaf.dtype, outer)
+            for index in np.ndindex(*leaf.shape):
+                home.put(index, next(rest))
+
+    def _record(self, f, work, base, group, n, t) -> None:
+        """What a recorded round hands out."""
+        scope = Scope(f, work)
+        lowering = Lowering(scope, self.programs.record)
+        carry = self._arrays(f, scope, self.carry, base, writable=True)
+        results = lowering.run([*carry, _scalar(f.cast("trunc", t, "i32"), np.int32, scope)])
+        after, out = results[: len(carry)], results[len(carry) :]
+        self._hand_out(f, scope, out, "%outs", group, n)
+        homes = [
+            Buffer(Value(f.address(base, leaf.offset, "i8", 1), "ptr", False), leaf.shape, leaf.dtype, scope)
+            if isinstance(array, Apart)
+            else array
+            for leaf, array in zip(self.carry.leaves, carry, strict=True)
+        ]
+        self._store(f, lowering, after, homes)  # pyright: ignore
+
+    def _trace(self, f, scope, arrays, group, i) -> None:
+        self._hand_out(f, scope, arrays, "%traced", group, f.sub(i, Value("%t", "i64", False)))
+
+    def _hand_out(
+        self, f: Function, scope: Scope, arrays: Sequence[Array], pointers: str, group: Value, row: Value
+    ) -> None:
+        """Writes arrays to ``[rows, entries, lanes]``, one such array for each."""
+        lanes = Value("%lanes", "i64", False)
+        first = f.mul(group, f.constant(self.width, "i64"))
+        for number, array in enumerate(arrays):
+            pointer = f.fresh()
+            f.lines.append(
+                f"  {pointer} = load ptr, ptr {f.address(Value(pointers, 'ptr', False), number, 'ptr', 1)}, align 8"
+            )
+            stored = "i8" if array.kind == "i1" else array.kind
+            start = f.mul(f.mul(row, f.constant(array.size, "i64")), lanes)
+
+            def put(index, array=array, pointer=pointer, stored=stored, start=start):
+                entry = scope.linear(index, array.shape)
+                entry = f.constant(entry, "i64") if isinstance(entry, int) else entry
+                place = f.add(f.add(start, f.mul(entry, lanes)), first)
+                value = array.at(index)
+                if value.kind == "i1":
+                    value = f.cast("zext", value, "i8")
+                where = f.address(Value(pointer, "ptr", False), place, stored, 1)
+                value = f.widened(value)
+                f.lines.append(
+                    f"  store {f.type_of(stored, True)} {value.text}, ptr {where}, align {BITS[stored] // 8}"
+                )
+
+            if array.size <= SMALL:
+                array = scope.apart(array)
+                for index in np.ndindex(*array.shape):
+                    put(index, array)
+            else:
+                array = scope.stored(array)
+                scope.loop_over(array.shape, lambda index, put=put, array=array: put(index, array))
+
+
+def _scalar(value: Value, dtype: Any, scope: Scope) -> Apart:
+    items = np.empty((), object)
+    items[()] = value
+    return Apart(items, dtype, scope)
+
+
+def _scalars(values: Sequence[Value], dtype: Any, scope: Scope) -> Apart:
+    items = np.empty(len(values), object)
+    items[:] = values
+    return Apart(items, dtype, scope)

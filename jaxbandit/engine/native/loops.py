@@ -1,0 +1,228 @@
+"""Loops inside a round: a counted one is the same for all lanes, any other runs until no lane goes on."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxbandit.engine.native.arrays import SMALL, Apart, Array, Buffer
+from jaxbandit.engine.native.emit import Value
+from jaxbandit.engine.native.parts import closed, flat, shaped
+
+WRITTEN_OUT = 1500  # entries that a counted loop may compute to be written out
+
+
+def _counts(equation) -> tuple[int, int]:
+    """How many operands of a scan are constants, and how many are carried."""
+    params = equation.params
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    return len(params["ft_in"][0]), len(params["ft_in"][1])
+
+
+def _scan(low, equation, *operands: Array):
+    scope = low.scope
+    num_consts, num_carry = _counts(equation)
+    program, length, reverse = closed(equation.params["jaxpr"]), equation.params["length"], equation.params["reverse"]
+    consts, carry, xs = (
+        operands[:num_consts],
+        operands[num_consts : num_consts + num_carry],
+        operands[num_consts + num_carry :],
+    )
+    avals = [name.aval for name in equation.outvars]
+    if length == 0:
+        raise KeyError("scan of length 0")
+    if all(a.size <= SMALL for a in (*carry, *xs)) and length * _weight(program) <= WRITTEN_OUT:
+        return _written_out(low, program, consts, carry, xs, length, reverse, avals[num_carry:])
+    xs = [scope.stored(a) for a in xs]
+    consts = [scope.stored(a) if a.size > SMALL else scope.apart(a) for a in consts]
+    ys = [scope.workspace.buffer(aval.shape, aval.dtype, scope) for aval in avals[num_carry:]]
+
+    def body(i: Value, nested, carried: list[Array]) -> list[Array]:
+        place = i if not reverse else scope.plus(scope.times(i, -1), length - 1)
+        arguments = [low.handed_in(a, nested) for a in consts] + carried
+        for a in xs:
+            arguments.append(nested.row(a, place))
+        results = nested.run(arguments)
+        for y, result in zip(ys, results[num_carry:], strict=True):
+            for index in np.ndindex(*result.shape) if result.size <= SMALL else ():
+                y.put((place, *index), result.at(index))
+            if result.size > SMALL:
+                nested.scope.fill(y, result, lambda index, place=place: (place, *index))
+        return results[:num_carry]
+
+    final = _looped(low, program, carry, body, length)
+    out: list[Array] = [*final]
+    for y in ys:
+        out.append(y if y.size > SMALL else scope.apart(y))
+    return out
+
+
+def _weight(program) -> int:
+    """Entries that a program computes."""
+    return sum(max(name.aval.size for name in equation.outvars) for equation in program.equations)
+
+
+def _written_out(low, program, consts, carry, xs, length, reverse, out_avals):
+    scope = low.scope
+    carry = list(carry)
+    ys: list[list[Apart]] = [[] for _ in out_avals]
+    for n in reversed(range(length)) if reverse else range(length):
+        nested = low.inner(program, scope.mask)
+        rows = [
+            Apart(
+                scope.apart(a).items[n] if len(a.shape) > 1 else _boxed(scope.apart(a).items[n]), a.dtype, nested.scope
+            )
+            for a in xs
+        ]
+        arguments = [*(low.handed_in(a, nested) for a in (*consts, *carry)), *rows]
+        results = [nested.export(r, scope) for r in nested.run(arguments)]
+        carry = results[: len(carry)]
+        for y, r in zip(ys, results[len(carry) :], strict=True):
+            y.append(scope.apart(r))
+    stacked = []
+    for y, aval in zip(ys, out_avals, strict=True):
+        if reverse:
+            y = y[::-1]
+        items = np.stack([r.items for r in y]) if y else np.empty(aval.shape, object)
+        array = Apart(items, aval.dtype, scope)
+        stacked.append(array if items.size <= SMALL else scope.stored(array))
+    return [*carry, *stacked]
+
+
+def _boxed(value: Value) -> np.ndarray:
+    items = np.empty((), object)
+    items[()] = value
+    return items
+
+
+def _looped(low, program, carry: Sequence[Array], body: Callable, length: int) -> list[Array]:
+    """A counted loop; carried values are spread over the lanes only if they have to be."""
+    f, scope = low.f, low.scope
+    large = {n: _owned(low, a) for n, a in enumerate(carry) if a.size > SMALL}
+    small = [n for n in range(len(carry)) if n not in large]
+    first = [scope.apart(carry[n]) for n in small]
+    values = flat(first)
+    wide = [v.wide for v in values]
+    while True:
+        mark, block = len(f.lines), f.block
+        end, after = _looped_once(low, program, carry, body, length, large, small, first, values, wide)
+        if after == wide:
+            break
+        del f.lines[mark:]
+        f.block, wide = block, after
+    results: list[Any] = [None] * len(carry)
+    for n, array in zip(small, shaped(end, first, scope), strict=True):
+        results[n] = array
+    for n, buffer in large.items():
+        results[n] = buffer
+    return results
+
+
+def _looped_once(low, program, carry, body, length: int, large, small, first, values, wide):
+    """Writes the loop; returns its values and which of them have a lane axis, which the loop must begin with."""
+    f, scope = low.f, low.scope
+    grown = list(wide)
+
+    def turn(i: Value, now: list[Value]) -> list[Value]:
+        nested = low.inner(program, scope.mask)
+        arguments: list[Any] = [None] * len(carry)
+        for n, array in zip(small, shaped(now, first, nested.scope), strict=True):
+            arguments[n] = array
+        for n, buffer in large.items():
+            arguments[n] = low.handed_in(buffer, nested, writable=True)
+        results = body(i, nested, arguments)
+        after = flat([nested.scope.apart(results[n]) for n in small])
+        grown[:] = [w or v.wide for w, v in zip(wide, after, strict=True)]
+        for n, buffer in large.items():
+            nested.write_home(results[n], buffer, scope.mask)
+        return [f.widened(v) if w else v for v, w in zip(after, wide, strict=True)]
+
+    start = [f.widened(v) if w else v for v, w in zip(values, wide, strict=True)]
+    return f.loop(f.constant(0, "i64"), f.constant(length, "i64"), start, turn), grown
+
+
+def _owned(low, array: Array) -> Buffer:
+    """A large carried array in memory of its own."""
+    return low.overwritable(array)
+
+
+def _while(low, equation, *given: Array):
+    f, scope, params = low.f, low.scope, equation.params
+    test, step = closed(params["cond_jaxpr"]), closed(params["body_jaxpr"])
+    num_test, num_step = params["cond_nconsts"], params["body_nconsts"]
+    operands = [scope.stored(a) if a.size > SMALL else scope.apart(a) for a in given]
+    test_consts, step_consts = operands[:num_test], operands[num_test : num_test + num_step]
+    carry = operands[num_test + num_step :]
+    large = {n: _owned(low, a) for n, a in enumerate(carry) if a.size > SMALL}
+    small = [n for n in range(len(carry)) if n not in large]
+    first = [scope.apart(carry[n]) for n in small]
+    values = flat(first)
+    wide = [v.wide for v in values]
+    while True:
+        mark, block = len(f.lines), f.block
+        start = [f.widened(v) if w else v for v, w in zip(values, wide, strict=True)]
+        end, grown = _while_once(low, test, step, test_consts, step_consts, carry, large, small, first, start)
+        if not any(g and not w for g, w in zip(grown, wide, strict=True)):
+            break
+        del f.lines[mark:]
+        f.block = block
+        wide = [w or g for w, g in zip(wide, grown, strict=True)]
+    results: list[Any] = [None] * len(carry)
+    for n, array in zip(small, shaped(end, first, scope), strict=True):
+        results[n] = array
+    for n, buffer in large.items():
+        results[n] = buffer
+    return results
+
+
+def _while_once(low, test, step, test_consts, step_consts, carry, large, small, first, start):
+    """Writes the loop; returns its values and which of them need a lane axis."""
+    f, scope = low.f, low.scope
+    before, top, inside, after = f.block, f.label("while"), f.label("do"), f.label("done")
+    f.jump(top)
+    f.start_block(top)
+    places = []
+    now = []
+    for value in start:
+        now.append(Value(f.fresh(), value.kind, value.wide))
+        places.append(len(f.lines))
+        f.lines.append("")
+
+    def arguments(nested, values, writable):
+        built: list[Any] = [None] * len(carry)
+        for n, array in zip(small, shaped(values, first, nested.scope), strict=True):
+            built[n] = array
+        for n, buffer in large.items():
+            built[n] = low.handed_in(buffer, nested, writable=writable)
+        return built
+
+    nested = low.inner(test, scope.mask)
+    inputs = [*(low.handed_in(a, nested) for a in test_consts), *arguments(nested, now, False)]
+    goes_on = nested.scope.apart(nested.run(inputs)[0]).items[()]
+    active = goes_on if scope.mask is None else f.binary("and", *f.alike(goes_on, scope.mask))
+    divergent = active if active.wide and f.width > 1 else None
+    if f.width == 1 and goes_on.wide:
+        divergent = None
+    f.jump_if(f.any_lane(active), inside, after)
+    f.start_block(inside)
+    nested = low.inner(step, divergent if divergent is not None else scope.mask)
+    inputs = [*(low.handed_in(a, nested) for a in step_consts), *arguments(nested, now, True)]
+    results = nested.run(inputs)
+    new = flat([nested.scope.apart(results[n]) for n in small])
+    for n, buffer in large.items():
+        nested.write_home(results[n], buffer, nested.scope.mask)
+    if divergent is not None:
+        new = [f.select(divergent, a, b) for a, b in zip(new, now, strict=True)]
+    grown = [a.wide and not b.wide for a, b in zip(new, now, strict=True)]
+    new = [f.widened(a) if b.wide else a for a, b in zip(new, now, strict=True)]
+    end = f.block
+    f.jump(top)
+    for place, phi, a, b in zip(places, now, start, new, strict=True):
+        kind = f.type_of(phi.kind, phi.wide)
+        f.lines[place] = f"  {phi.text} = phi {kind} [ {a.text}, %{before} ], [ {b.text}, %{end} ]"
+    f.start_block(after)
+    return now, grown
+
+
+RULES = {"scan": _scan, "while": _while}

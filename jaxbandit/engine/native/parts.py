@@ -1,0 +1,34 @@
+"""What branches and loops have in common: their programs, and small arrays as flat lists of entries."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jax.extend import core
+
+from jaxbandit.engine.native import program as programs
+from jaxbandit.engine.native.arrays import Apart, Array
+from jaxbandit.engine.native.emit import Value
+
+
+def closed(jaxpr: Any) -> programs.Program:
+    """The program of a branch or of a loop's body."""
+    whole = jaxpr if hasattr(jaxpr, "consts") else core.ClosedJaxpr(jaxpr, ())
+    return programs.flattened(whole)
+
+
+def flat(arrays: Sequence[Apart]) -> list[Value]:
+    """All entries of some arrays."""
+    return [value for array in arrays for value in array.items.flat]
+
+
+def shaped(values: Sequence[Value], like: Sequence[Array], scope) -> list[Apart]:
+    """Arrays of the shapes of others, from a flat list of entries."""
+    rest = iter(values)
+    shaped = []
+    for array in like:
+        items = np.empty(array.shape, object)
+        for index in np.ndindex(*array.shape):
+            items[index] = next(rest)
+        shaped.append(Apart(items, array.dtype, scope))
+    return shaped

@@ -1,0 +1,146 @@
+"""A jaxpr as one list of equations, the calls in it written out and what nobody uses left out."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from jax.extend import core
+
+# Primitives that hold a jaxpr to be evaluated in place.
+CALLS = {
+    "jit",
+    "pjit",
+    "closed_call",
+    "core_call",
+    "custom_jvp_call",
+    "custom_vjp_call",
+    "custom_vjp_call_jaxpr",
+    "remat",
+    "checkpoint",
+    "custom_lin",
+}
+
+
+class Name:
+    """A variable of a program: an array that one equation makes."""
+
+    def __init__(self, aval: Any):
+        self.aval = aval
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Equation:
+    """One step; ``invars`` are names or literals."""
+
+    primitive: Any
+    params: dict[str, Any]
+    invars: list[Any]
+    outvars: list[Name]
+    source: Any
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Program:
+    """A list of equations with its arguments, results and constants."""
+
+    equations: list[Equation]
+    constants: dict[Name, Any]
+    arguments: list[Name]
+    results: list[Any]  # names or literals
+
+    def without_unused(self) -> "Program":
+        """Only the equations that a result depends on."""
+        wanted = {result for result in self.results if isinstance(result, Name)}
+        kept = []
+        for equation in reversed(self.equations):
+            if any(name in wanted for name in equation.outvars):
+                kept.append(equation)
+                wanted |= {atom for atom in equation.invars if isinstance(atom, Name)}
+        constants = {name: value for name, value in self.constants.items() if name in wanted}
+        return Program(kept[::-1], constants, self.arguments, self.results)
+
+
+@dataclasses.dataclass(frozen=True)
+class Programs:
+    """A game as programs of arrays.
+
+    Attributes:
+      begin: parameters -> carry.
+      play: parameters, carry, the two words of the key, t -> carry, traced (if ``num_traced``).
+      record: carry, t -> carry, handed out.
+      parameters: Shapes of the leaves of policy and environment.
+      shared: Which of these all lanes share.
+      carry: Shapes of the carry's leaves.
+      handed_out: Shapes of the arrays handed out at a recorded round.
+      traced: Shapes of the arrays handed out in every round.
+    """
+
+    begin: Program
+    play: Program
+    record: Program
+    parameters: list[Any]
+    shared: list[bool]
+    carry: list[Any]
+    handed_out: list[Any]
+    traced: list[Any]
+
+
+def divided(program: Program, fixed: Sequence[Name]) -> tuple[Program, Program]:
+    """Splits off what depends on ``fixed`` arguments alone.
+
+    Returns:
+      A program of the fixed arguments, and one of all arguments followed by the results of the first.
+    """
+    known, before, after = {*fixed, *program.constants}, [], []
+    for equation in program.equations:
+        if all(not isinstance(atom, Name) or atom in known for atom in equation.invars):
+            before.append(equation)
+            known |= set(equation.outvars)
+        else:
+            after.append(equation)
+    made = {name for equation in before for name in equation.outvars}
+    wanted = [atom for equation in after for atom in equation.invars] + program.results
+    handed_on = list(dict.fromkeys(atom for atom in wanted if isinstance(atom, Name) and atom in made))
+    first = Program(before, program.constants, list(fixed), handed_on)
+    second = Program(after, program.constants, [*program.arguments, *handed_on], program.results)
+    return first.without_unused(), second.without_unused()
+
+
+def flattened(closed: core.ClosedJaxpr) -> Program:
+    """The program of a closed jaxpr."""
+    equations: list[Equation] = []
+    constants: dict[Name, Any] = {}
+
+    def walk(jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+        names: dict[Any, Any] = dict(zip(jaxpr.invars, arguments, strict=True))
+        for var, value in zip(jaxpr.constvars, consts, strict=True):
+            names[var] = Name(var.aval)
+            constants[names[var]] = value
+
+        def renamed(atom: Any) -> Any:
+            return atom if isinstance(atom, core.Literal) else names[atom]
+
+        for eqn in jaxpr.eqns:
+            operands = [renamed(atom) for atom in eqn.invars]
+            if eqn.primitive.name in CALLS:
+                inner = eqn.params["call_jaxpr"] if "call_jaxpr" in eqn.params else eqn.params["jaxpr"]
+                inner = inner if hasattr(inner, "consts") else core.ClosedJaxpr(inner, ())
+                results = walk(inner.jaxpr, inner.consts, operands)
+            elif eqn.primitive.name == "optimization_barrier":
+                results = operands
+            else:
+                results = [Name(var.aval) for var in eqn.outvars]
+                equations.append(Equation(eqn.primitive, eqn.params, operands, results, eqn.source_info))
+            names.update(zip(eqn.outvars, results, strict=True))
+        return [renamed(atom) for atom in jaxpr.outvars]
+
+    arguments = [Name(var.aval) for var in closed.jaxpr.invars]
+    results = walk(closed.jaxpr, closed.consts, arguments)
+    return Program(equations, constants, arguments, results).without_unused()
+
+
+def traced(function: Any, *examples: Any) -> tuple[Program, Any]:
+    """The program of a function of arrays, and the structure of its result."""
+    closed, shape = jax.make_jaxpr(function, return_shape=True)(*examples)
+    return flattened(closed), shape

@@ -1,0 +1,50 @@
+"""Memory for arrays that live within a round."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandit.engine.native.arrays import Array, Buffer
+from jaxbandit.engine.native.emit import Value
+
+if TYPE_CHECKING:
+    from jaxbandit.engine.native.scope import Scope
+
+
+class Workspace:
+    """Memory of one group of lanes for arrays that live within a round; measured while lowering.
+
+    Args:
+      base: Where it begins.
+      width: Lanes.
+    """
+
+    def __init__(self, base: Value, width: int):
+        self.base, self.width = base, width
+        self.bytes = 0
+        self.globals: list[str] = []  # definitions of constant arrays
+        self._equations = 0
+
+    def numbered(self, count: int) -> range:
+        """Numbers for equations, which no others of the function have."""
+        self._equations += count
+        return range(self._equations - count, self._equations)
+
+    def constant(self, value: np.ndarray, scope: "Scope") -> Buffer:
+        """A known large array, in the memory of the program."""
+        kind = Array((), value.dtype).kind
+        stored = "i8" if kind == "i1" else kind
+        entries = ", ".join(f"{stored} {scope.f.constant(number, stored).text}" for number in value.ravel().tolist())
+        name = f"@array{len(self.globals)}"
+        self.globals.append(f"{name} = private constant [{value.size} x {stored}] [{entries}], align 64")
+        return Buffer(Value(name, "ptr", False), value.shape, value.dtype, scope, shared=True)
+
+    def buffer(self, shape: Sequence[int], dtype: Any, scope: "Scope") -> Buffer:
+        """Room for an array."""
+        itemsize = np.dtype(dtype).itemsize
+        start = self.bytes
+        self.bytes += -(-math.prod(shape) * itemsize * self.width // 64) * 64
+        where = scope.f.address(self.base, start, "i8", 1)
+        return Buffer(Value(where, "ptr", False), shape, dtype, scope, writable=True)

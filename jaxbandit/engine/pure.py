@@ -1,0 +1,175 @@
+"""A whole study as one pure function of arrays."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxbandit.engine import machine, runner, scan, tallies, workers
+from jaxbandit.engine.round import Plan, Tally
+from jaxbandit.engine.shape import Shape
+from jaxbandit.game import Environment, Policy, as_arrays, compensated_add, is_stationary
+from jaxbandit.types import Array
+
+
+def play(
+    policy: Policy, environment: Environment, keys: Array, record: Array, *, way: str | None = None
+) -> dict[str, Array]:
+    """Plays a whole study as one pure function of arrays, for use under ``jit``, ``vmap``, ``shard_map``.
+
+    On a CPU it calls machine code; under differentiation, on accelerators, and if ``way`` is "scan", it is plain JAX,
+    which takes some 20 times as long on a CPU. ``simulate`` does the same block by block.
+
+    Args:
+      policy: One policy. For a sweep, ``vmap`` over one with stacked fields.
+      environment: One environment.
+      keys: JAX keys of the games [N], e.g. ``jax.vmap(game_key, (None, 0))(seed, jnp.arange(N))``.
+      record: Increasing rounds [R] at which to look.
+      way: "native" or "scan"; default as said above.
+
+    Returns:
+      ``regret`` and ``loss`` [N, R], ``pulls`` [N, R, K], ``failed`` [N].
+
+    Example:
+      >>> import jax, jax.numpy as jnp, jaxbandit as jb
+      >>> keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(64))
+      >>> play = jax.jit(jb.play)
+      >>> out = play(jb.UniINF(horizon=1_000), jb.Bernoulli(means=[0.2, 0.8]), keys, jnp.array([10, 1_000]))
+      >>> out["pulls"].sum(axis=-1)[0].tolist()
+      [10, 1000]
+    """
+    if way is not None and way not in runner.WAYS:
+        raise ValueError(f"way must be 'native' or 'scan', got {way!r}")
+    if jnp.ndim(keys) != 1 and not (jnp.ndim(keys) == 2 and keys.dtype == jnp.uint32):
+        raise ValueError(f"keys must be an array of JAX keys [N], got shape {jnp.shape(keys)}; one key is keys[None]")
+    policy, environment = as_arrays(policy), as_arrays(environment)
+    shape = Shape.of(policy, environment, Plan(stationary=is_stationary(environment)))
+    leaves = jax.tree.leaves((policy, environment))
+    typed = jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
+    words = jax.random.key_data(keys) if typed else keys
+    record = jnp.asarray(record, jnp.int32)
+    games = None if way == "scan" else runner.chosen(shape, way)
+    if games is None:
+        return _results(shape, leaves, record, _totals_by_scan(shape, leaves, words, record))
+
+    by_scan = functools.partial(_totals_by_scan, shape)
+
+    @jax.custom_jvp
+    def totals(leaves: list[Array], words: Array, record: Array) -> dict[str, Array]:
+        like = jax.eval_shape(by_scan, leaves, words, record)
+        by_call = functools.partial(_totals_by_call, shape, games, like)
+        return lax.platform_dependent(leaves, words, record, cpu=by_call, default=by_scan)
+
+    @totals.defjvp
+    def _totals_jvp(primals: Any, tangents: Any) -> Any:
+        leaves, words, record = primals
+        return jax.jvp(lambda leaves: by_scan(leaves, words, record), (leaves,), (tangents[0],))
+
+    return _results(shape, leaves, record, totals(leaves, words, record))
+
+
+def _results(shape: Shape, leaves, record: Array, totals: dict[str, Array]) -> dict[str, Array]:
+    """What ``play`` returns, from sums over rounds [R, ..., N]."""
+    environment, pulls = shape.pair(leaves)[1], totals["pulls"]
+    if shape.plan.stationary:
+        means = environment.means(jnp.int32(1))
+        regret = jnp.einsum("rkn,k->rn", pulls.astype(means.dtype), means - jnp.min(means))
+        regret = jnp.where(jnp.sum(pulls, axis=1, dtype=jnp.int32) == record[:, None], regret, jnp.nan)
+    else:
+        regret = totals["gap"] + _best_fixed_gap(environment, record)[:, None]
+    return {
+        "regret": regret.T,
+        "loss": totals["loss"].T,
+        "pulls": jnp.moveaxis(pulls, -1, 0),
+        "failed": totals["failed"],
+    }
+
+
+def _totals_by_call(shape: Shape, games: Any, like: dict, leaves, words: Array, record: Array) -> dict[str, Array]:
+    """Sums over rounds by a call of machine code from inside of a JAX program."""
+
+    def host(leaves, words, record) -> dict[str, np.ndarray]:
+        leaves, words, record = [np.asarray(leaf) for leaf in leaves], np.asarray(words), np.asarray(record)
+        ranks = [*map(len, shape.leaves), 2, 1]
+        arguments = [*leaves, words, record]
+        leads = [array.shape[: array.ndim - rank] for array, rank in zip(arguments, ranks, strict=True)]
+        lead = np.broadcast_shapes(*leads)
+        spread = [
+            np.broadcast_to(array, (*lead, *array.shape[array.ndim - rank :]))
+            for array, rank in zip(arguments, ranks, strict=True)
+        ]
+        found = [_play(shape, games, *(array[point] for array in spread)) for point in np.ndindex(*lead)]
+        return {
+            name: np.stack([one[name] for one in found]).reshape(*lead, *shown.shape).astype(shown.dtype)
+            for name, shown in like.items()
+        }
+
+    return jax.pure_callback(host, like, leaves, words, record, vmap_method="broadcast_all")
+
+
+def _play(shape: Shape, games: Any, *arguments: np.ndarray) -> dict[str, np.ndarray]:
+    """All games of one policy and environment, on every core; uses NumPy alone, for JAX is waiting."""
+    *leaves, words, record = arguments
+    threads, parts = machine.usable_cores(), []
+    lanes = runner.Engine().lanes(games, threads, words.shape[0])
+
+    def play_block(first: int, halt: Any) -> dict[str, np.ndarray]:
+        keys = np.ascontiguousarray(words[first : first + lanes].T)
+        block = games.block(_spread(shape, leaves, keys.shape[1], np), keys)
+        block.start()
+        sums, t = tallies.Totals(), 0
+        for stop in record.tolist():
+            handed_out, _ = block.advance(t, stop, np.asarray([stop]))
+            sums.add(Tally(*jax.tree.unflatten(jax.tree.structure(shape.tally), handed_out)), 1)
+            t = stop
+        return sums.recorded | {"failed": block.carry()[-1]}
+
+    workers.in_order(play_block, range(0, words.shape[0], lanes), threads, parts.append)
+    return {name: np.concatenate([part[name] for part in parts], axis=-1) for name in parts[0]}
+
+
+def _spread(shape: Shape, leaves, num_lanes: int, numpy: Any) -> list:
+    """Parameters of games that all have the same."""
+    return [
+        leaf if shared else numpy.broadcast_to(leaf[..., None], (*leaf.shape, num_lanes))
+        for leaf, shared in zip(leaves, shape.shared, strict=True)
+    ]
+
+
+def _totals_by_scan(shape: Shape, leaves, words: Array, record: Array) -> dict[str, Array]:
+    """Sums over rounds in plain JAX: [R, ..., N] each, and ``failed`` [N]."""
+    keys, num_lanes = words.T, words.shape[0]
+    spread = _spread(shape, leaves, num_lanes, jnp)
+
+    def segment(now, stop):
+        carry, t = now
+        carry = scan.play_to(shape, spread, carry, keys, t, stop)
+        carry, tally = scan.record(shape, carry, stop)
+        return (carry, stop), tally
+
+    start = scan.begin(shape, spread, num_lanes)
+    (carry, _), tally = lax.scan(segment, (start, jnp.int32(0)), record)
+    sums = {name: jnp.cumsum(total, axis=0) + jnp.cumsum(lost, axis=0) for name, (total, lost) in tally.sums.items()}
+    return sums | {"pulls": jnp.cumsum(tally.pulls, axis=0), "failed": carry.failed}
+
+
+def _best_fixed_gap(environment: Environment, record: Array) -> Array:
+    """sum_{t<=n} min_i means(t)[i] - min_i sum_{t<=n} means(t)[i] at each recorded n, [R]."""
+
+    def add(t, sums):
+        (arm, arm_lost), (best, best_lost) = sums
+        means = environment.means(t)
+        return compensated_add(arm, arm_lost, means), compensated_add(best, best_lost, jnp.min(means))
+
+    def segment(carry, stop):
+        t, sums = carry
+        sums = lax.fori_loop(t + 1, stop + 1, add, sums)
+        (arm, arm_lost), (best, best_lost) = sums
+        fixed = jnp.argmin(arm)
+        return (stop, sums), (best - arm[fixed]) + (best_lost - arm_lost[fixed])
+
+    zero, zeros = jnp.zeros(()), jnp.zeros(environment.num_arms)
+    return lax.scan(segment, (jnp.int32(0), ((zeros, zeros), (zero, zero))), record)[1]

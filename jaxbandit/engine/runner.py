@@ -1,0 +1,317 @@
+"""Many games: lanes are dealt into blocks, and blocks to the cores.
+
+The lanes of all games of one shape form one axis, which is cut into blocks. One compiled program serves any number of
+games, values, seeds and rounds. On CPUs every core plays blocks of its own; on accelerators one block is split over
+all devices.
+"""
+
+import dataclasses
+import platform
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbandit import random
+from jaxbandit.engine import blocks, machine, native, round, scan, tallies, workers
+from jaxbandit.engine.checkpoint import Keeper
+from jaxbandit.engine.shape import Shape
+from jaxbandit.game import Environment, Policy, is_stationary
+from jaxbandit.types import fingerprint, shared_leaves
+
+WAYS = ("native", "scan")
+MOST_LANES = 4096  # of a block
+BLOCK_BYTES = 64 << 20  # memory of a block's games
+SCAN_LANES = 65_536  # of a block on an accelerator
+
+Progress = Callable[[int, int], None]  # (seed-rounds done, seed-rounds in all)
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    """How to run; none of it changes what comes out, except ``way``, which changes the last bits.
+
+    Attributes:
+      block: Games that a core or the accelerators play at a time; default by the memory they need.
+      chunk: Rounds of a call of the compiled program at most; default as many as take about a fifth of a second.
+      devices: Number of cores that play, or of JAX devices for the scan, or those devices; default all.
+      progress: True for a progress bar, or a function of (seed-rounds done, in all), called by one thread at a time.
+      checkpoint: Seconds between two checkpoints of games under way; only studies in a directory have them.
+      way: "native", machine code by LLVM, or "scan", plain JAX; default native on CPUs, for every policy and
+        environment whose round it can lower, and the scan elsewhere.
+    """
+
+    block: int | None = None
+    chunk: int | None = None
+    devices: int | Sequence[Any] | None = None
+    progress: bool | Progress = False
+    checkpoint: float = 5.0
+    way: str | None = None
+
+    def __post_init__(self):
+        for name in ("block", "chunk"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+                remedy = "leave it out for the default"
+                raise ValueError(f"Engine.{name} must be a whole number >= 1, got {value!r}; {remedy}")
+        if self.way is not None and self.way not in WAYS:
+            raise ValueError(f"Engine.way must be 'native' or 'scan', got {self.way!r}; leave it out for the default")
+
+    def cores(self) -> int:
+        """Returns the number of cores that play natively."""
+        available = machine.usable_cores()
+        if isinstance(self.devices, int):
+            if not 1 <= self.devices <= available:
+                seen = f"this process may run on {available}; `jaxbandit doctor` shows them"
+                raise ValueError(f"Engine.devices is {self.devices}, but {seen}")
+            return self.devices
+        if self.devices is not None and not self.devices:
+            raise ValueError("Engine.devices is an empty list; leave it out for all cores, or give their number")
+        return available if self.devices is None else min(len(self.devices), available)
+
+    def jax_devices(self) -> list[Any]:
+        """Returns the devices that play by scan."""
+        available = jax.local_devices()
+        if self.devices is None or (isinstance(self.devices, int) and available[0].platform == "cpu"):
+            return available
+        if isinstance(self.devices, int):
+            if not 1 <= self.devices <= len(available):
+                seen = f"JAX sees {len(available)}; `jaxbandit doctor` shows them"
+                raise ValueError(f"Engine.devices is {self.devices}, but {seen}")
+            return available[: self.devices]
+        if not self.devices:
+            raise ValueError("Engine.devices is an empty list; leave it out for all devices, or name at least one")
+        return list(self.devices)
+
+    def games(self, shape: Shape) -> tuple[Any, int]:
+        """Returns the compiled games of a shape, and how many threads play blocks of them."""
+        found = chosen(shape, self.way)
+        if isinstance(found, native.Games):
+            return found, self.cores()
+        return scan.Games(shape, self.jax_devices()), 1
+
+    def lanes(self, games: Any, threads: int, num_lanes: int) -> int:
+        """Returns the games of a block: as many as fit its memory, and no fewer blocks than threads."""
+        if self.block:
+            return self.block
+        most = MOST_LANES if isinstance(games, native.Games) or jax.default_backend() == "cpu" else SCAN_LANES
+        fitting = max(64, min(most, BLOCK_BYTES // max(games.lane_bytes, 1)))
+        each = -(-num_lanes // threads)
+        width = getattr(games, "width", 1)
+        even = -(-each // -(-each // fitting))
+        return -(-even // width) * width
+
+
+def described(games: Any, threads: int) -> str:
+    """Returns what plays games, in words."""
+    if isinstance(games, native.Games):
+        return f"native: {threads} x {platform.machine()} core"
+    device = games.mesh.devices.flat[0]
+    return f"scan: {games.mesh.size} x {device.device_kind} ({device.platform}, {platform.machine()})"
+
+
+_reasons: dict[Shape, str] = {}
+
+
+def chosen(shape: Shape, way: str | None = None) -> Any:
+    """Returns the native games of a shape; None if the scan plays them, after one warning if that is a fallback."""
+    if way == "scan" or (way is None and jax.default_backend() != "cpu"):
+        return None
+    if shape in _reasons:
+        return None
+    reason = native.unavailable()
+    if not reason:
+        try:
+            return native.compiled(shape)
+        except native.UnsupportedError as error:
+            policy, environment = (type(side).__name__ for side in shape.pair(shape.parameters))
+            where = f" at {error.where}" if error.where else ""
+            reason = (
+                f"{policy} in {environment} uses the primitive '{error.primitive}'{where}, which has no native rule"
+            )
+    _reasons[shape] = reason
+    warnings.warn(
+        f"{reason}; the games are played by JAX's scan instead: the results are right, but a CPU takes some 20 times "
+        "as long. `jaxbandit doctor` shows which way each policy takes; Engine(way='scan') asks for the scan and "
+        "silences this.",
+        stacklevel=2,
+    )
+    return None
+
+
+@dataclasses.dataclass
+class Timing:
+    """Where the time of a run went."""
+
+    compile_seconds: float = 0.0
+    run_seconds: float = 0.0
+    devices: set[str] = dataclasses.field(default_factory=set)  # what played, and by which way
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One pair of classes to be played: every policy against every world, all seeds."""
+
+    policies: Sequence[Policy]  # one class, one structure, shared fields equal
+    environments: Sequence[Environment]  # likewise
+    record: np.ndarray  # [R] increasing rounds; the last is the horizon
+    num_seeds: int
+    seed: int
+    measures: tuple[str, ...] = ()
+    trace: int = 0
+    start: int = 0  # rounds that the keeper's lanes have behind them
+
+    @property
+    def num_lanes(self) -> int:
+        """Games in all."""
+        return len(self.policies) * len(self.environments) * self.num_seeds
+
+    @property
+    def num_arms(self) -> int:
+        """K."""
+        return self.environments[0].num_arms
+
+    def shape(self, trace: bool = False) -> Shape:
+        """Returns the shape of its games."""
+        policy, environment = self.policies[0], self.environments[0]
+        fields = getattr(_initial_state(policy, self.num_arms), "_fields", ()) if self.measures else ()
+        plan = round.Plan(
+            stationary=is_stationary(environment),
+            measures=tuple(name for name in self.measures if name not in fields),
+            fields=tuple(name for name in self.measures if name in fields),
+            trace=trace,
+        )
+        return Shape.of(policy, environment, plan)
+
+    def cell(self, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Policy, environment and seed of a lane."""
+        point, seed = np.divmod(lane, self.num_seeds)
+        policy, environment = np.divmod(point, len(self.environments))
+        return policy, environment, seed
+
+
+# Gets the lanes of a block and its variables, lanes first: {name: [lanes, R, ...]}.
+Sink = Callable[[np.ndarray, dict[str, np.ndarray]], None]
+
+
+def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing, keeper: Keeper | None = None) -> None:
+    """Plays a job block by block; ``sink`` gets each block when it is done, ``keeper`` sees it on the way."""
+    began = time.perf_counter()
+    shape = job.shape()
+    games, threads = config.games(shape)
+    timing.devices.add(described(games, threads))
+    compiled = time.perf_counter()
+    timing.compile_seconds += compiled - began
+    try:
+        _play(job, shape, games, threads, config, sink, _Counter(job, progress), keeper)
+    finally:
+        timing.run_seconds += time.perf_counter() - compiled
+
+
+def _play(job: Job, shape: Shape, games, threads: int, config: Engine, sink: Sink, counter, keeper) -> None:
+    width = config.lanes(games, threads, job.num_lanes)
+    traced: list[Any] = []  # the games that hand out every round, compiled when a block has a traced seed
+    wide = shape.dtype == "float64"
+    policies, environments = _stacked(job.policies, shape.dtype), _stacked(job.environments, shape.dtype)
+    gaps = [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in job.environments]
+    pace, key = blocks.Pace(config.chunk), random.seed_words(job.seed)
+
+    def play(first: int, halt: threading.Event) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        numbers = np.arange(first, min(first + width, job.num_lanes))
+        policy_of, environment_of, seed_of = job.cell(numbers)
+        with jax.enable_x64(wide):  # which a thread does not inherit
+            playing = games
+            if (seed_of < job.trace).any():
+                playing = traced[0] if traced else config.games(job.shape(trace=True))[0]
+                traced.append(playing)
+            parameters = [*_taken(policies, policy_of), *_taken(environments, environment_of)]
+            block = playing.block(parameters, random.game_words(key, seed_of))
+            report = lambda rounds: counter.add(numbers.size * rounds)  # noqa: E731
+            keep = np.flatnonzero(seed_of < job.trace)
+            variables = blocks.play(block, playing.shape, job.record, numbers, report, pace, keeper, halt, keep)
+        variables["regret"] = tallies.regret(variables, gaps, environment_of, job.record)
+        variables.pop("gap", None)
+        return numbers, variables
+
+    workers.in_order(play, range(0, job.num_lanes, width), threads, lambda played: sink(*played))
+
+
+class _Counter:
+    """Counts the seed-rounds of a job, whoever plays them."""
+
+    def __init__(self, job: Job, progress: Progress):
+        self._done, self._total = 0, job.num_lanes * (int(job.record[-1]) - job.start)
+        self._progress, self._lock = progress, threading.Lock()
+
+    def add(self, seed_rounds: int) -> None:
+        """Takes note of a call."""
+        with self._lock:
+            self._done += seed_rounds
+            self._progress(self._done, self._total)
+
+
+def way_of(policy: Policy, environment: Environment, measures: Sequence[str], dtype: str, way: str | None) -> str:
+    """Returns how games of a pair are played: "native" or "scan"."""
+    if way == "scan" or jax.default_backend() != "cpu" or native.unavailable():
+        return "scan"
+    if all(type(side).__module__.startswith("jaxbandit.") for side in (policy, environment)):
+        return "native"  # tests hold that all of them lower
+    with jax.enable_x64(dtype == "float64"):
+        job = Job([policy], [environment], np.ones(1, int), 1, 0, tuple(measures))
+        return "scan" if chosen(job.shape(), way) is None else "native"
+
+
+def measure_names(policy: Policy, num_arms: int) -> list[str]:
+    """What ``measures`` may name: fields of the state, and what ``policy.measure`` returns."""
+    fields = getattr(_initial_state(policy, num_arms), "_fields", ())
+    return [*fields, *(round.measure_shapes(policy, num_arms) if hasattr(policy, "measure") else ())]
+
+
+def by_structure(points: Sequence[Any]) -> list[list[int]]:
+    """Indices of points that are played together: one compiled program, equal shared fields."""
+    groups: dict[Any, list[int]] = {}
+    for index, point in enumerate(points):
+        groups.setdefault((structure(point), shared_values(point)), []).append(index)
+    return list(groups.values())
+
+
+def structure(point: Any) -> tuple:
+    """What is compiled in of a policy or a world: class, static fields and shapes."""
+    return jax.tree.structure(point), tuple(np.shape(leaf) for leaf in jax.tree.leaves(point))
+
+
+def shared_values(point: Any) -> tuple[str, ...]:
+    """What a policy or world has of values that all lanes of a job share, by their fingerprints."""
+    leaves = zip(jax.tree.leaves(point), shared_leaves(point), strict=True)
+    return tuple(fingerprint(leaf) for leaf, shared in leaves if shared)
+
+
+def state_size(policy: Policy, num_arms: int) -> int:
+    """Numbers in the state of one game."""
+    return _size(_initial_state(policy, num_arms))
+
+
+def _initial_state(policy: Policy, num_arms: int) -> Any:
+    """Shapes and dtypes of a state."""
+    return jax.eval_shape(lambda: policy.init(num_arms))
+
+
+def _size(state: Any) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(state))
+
+
+def _stacked(objects: Sequence[Any], dtype: str) -> list[tuple[bool, np.ndarray]]:
+    """Every leaf of the objects with an axis over them in front; one that games share, once (it is equal in all)."""
+    return [
+        (shared, np.asarray(leaves[0], dtype) if shared else np.stack([np.asarray(leaf, dtype) for leaf in leaves]))
+        for shared, *leaves in zip(shared_leaves(objects[0]), *map(jax.tree.leaves, objects), strict=True)
+    ]
+
+
+def _taken(job_leaves: list[tuple[bool, np.ndarray]], index: np.ndarray) -> list[np.ndarray]:
+    """The leaves of the given points, lanes last; shared ones as they are."""
+    return [leaf if shared else np.moveaxis(leaf[index], 0, -1) for shared, leaf in job_leaves]

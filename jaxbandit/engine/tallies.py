@@ -1,0 +1,124 @@
+"""Tallies of a block added up on the host in float64: sums, regret, traces."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxbandit.game import Environment, as_arrays, is_stationary
+
+_APART = 16  # numbers between the lanes of one row and the next
+_LANES = 64  # whose regret is added up at once
+_ROUNDS = 8192  # of a changing world whose means are asked for at once
+
+
+class Totals:
+    """Adds the tallies of a block in float64."""
+
+    def __init__(self, running: dict[str, np.ndarray] | None = None, recorded: dict[str, np.ndarray] | None = None):
+        self._running = dict(running or {})
+        self._recorded = {name: list(rows) for name, rows in (recorded or {}).items()}
+
+    @property
+    def running(self) -> dict[str, np.ndarray]:
+        """The sums up to the last recorded round."""
+        return dict(self._running)
+
+    @property
+    def recorded(self) -> dict[str, np.ndarray]:
+        """The rows recorded so far, [rows, ..., lanes]."""
+        return {name: _stacked(rows) for name, rows in self._recorded.items()}
+
+    def add(self, tally: Any, count: int) -> None:
+        """Adds a ``Tally`` of NumPy arrays, each leaf [count, ..., lanes]: those of ``count`` recorded rounds."""
+        increments: dict[str, np.ndarray] = {"pulls": tally.pulls}  # no more than rounds: int32 holds them
+        for name, (total, lost) in tally.sums.items():
+            increments[name] = total.astype(np.float64) + lost
+        for name, values in increments.items():
+            for value in values:
+                running = self._running[name] + value if name in self._running else value
+                self._running[name] = running
+                self._recorded.setdefault(name, []).append(running)
+        for name, values in tally.fields.items():
+            self._recorded.setdefault(name, []).extend(values.astype(np.float64))
+
+    def variables(self, failed: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns every variable with the lanes first, then the recorded rounds."""
+        variables = {name: np.moveaxis(values, -1, 0) for name, values in self.recorded.items()}
+        variables["failed"] = failed
+        return variables
+
+
+def _stacked(rows: list[np.ndarray]) -> np.ndarray:
+    """The rows as one array, with room behind the lanes.
+
+    A power of two apart, all values of a lane would fall into the same few places of the cache, and putting lanes first
+    would take twice as long.
+    """
+    *shape, num_lanes = rows[0].shape
+    room = np.empty((len(rows), *shape, num_lanes + _APART), rows[0].dtype)
+    return np.stack(rows, out=room[..., :num_lanes])
+
+
+def traced(rounds: list) -> dict[str, np.ndarray]:
+    """The variables of rounds handed out one by one, lanes first."""
+    if not rounds:
+        return {}
+    joined = jax.tree.map(lambda *parts: np.moveaxis(np.concatenate(parts), -1, 0), *rounds)
+    return {"trace_x": joined.x, "trace_arm": joined.arm, "trace_loss": joined.loss}
+
+
+def regret(
+    variables: dict[str, np.ndarray], gaps: list["Gaps"], environment_of: np.ndarray, record: np.ndarray
+) -> np.ndarray:
+    """Returns pseudo-regret at the recorded rounds, the last ones of the gaps': [lanes, R], Eq. (1) of the paper.
+
+    It is NaN from the first round on in which no arm was drawn.
+    """
+    if "gap" not in variables:
+        of_arm = np.stack([gap.of_arm for gap in gaps])[environment_of]  # [lanes, K]
+        # Some lanes at a time: all products at once are many times what they add up to, and leave the cache.
+        parts = (slice(first, first + _LANES) for first in range(0, len(of_arm), _LANES))
+        pulls = variables["pulls"]
+        sums = np.concatenate([(pulls[part] * of_arm[part, None]).sum(axis=-1) for part in parts])
+        return np.where(pulls.sum(axis=-1) == record[-pulls.shape[1] :], sums, np.nan)
+    fixed = np.stack([gap.best_fixed for gap in gaps])[environment_of]  # [lanes, R]
+    return variables["gap"] + fixed[:, -variables["gap"].shape[1] :]
+
+
+class Gaps:
+    """What a world's best fixed arm is compared by, in float64."""
+
+    def __init__(self, environment: Environment, record: np.ndarray, stationary: bool):
+        if stationary:
+            with jax.enable_x64(True):
+                means = np.asarray(as_arrays(environment).means(jnp.int32(1)), np.float64)
+            self.of_arm = means - means.min()
+            return
+        self.best_fixed = np.asarray([best - arms.min() for arms, best in _expected(environment, record)])
+
+
+def best_fixed_arms(environment: Environment, record: np.ndarray) -> np.ndarray:
+    """The arm that regret at each recorded round is against: of the least expected loss up to there, [R]."""
+    if is_stationary(environment):
+        return np.full(len(record), np.argmin(Gaps(environment, record, stationary=True).of_arm))
+    return np.asarray([arms.argmin() for arms, _ in _expected(environment, record)])
+
+
+def _expected(environment: Environment, record: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
+    """At each recorded round, the expected loss so far of every arm, [K], and of who knows the best in each round."""
+    environment = as_arrays(environment)
+    arms, best = np.zeros(environment.num_arms), 0.0
+    for first, last in zip([0, *record[:-1]], record, strict=True):
+        for start in range(int(first), int(last), _ROUNDS):
+            rounds = np.arange(start + 1, start + _ROUNDS + 1, dtype=np.int32)
+            means = np.asarray(_means(environment, rounds), np.float64)[: int(last) - start]
+            arms, best = arms + means.sum(axis=0), best + means.min(axis=1).sum()
+        yield arms, best
+
+
+@jax.jit
+def _means(environment: Environment, rounds: jax.Array) -> jax.Array:
+    return jax.vmap(environment.means)(rounds)

@@ -1,0 +1,93 @@
+"""Blocks on several threads: results in order, few waiting, nobody left playing when something goes wrong."""
+
+import threading
+import time
+
+import pytest
+
+from jaxbandit.engine import workers
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_results_come_in_order_and_here(count):
+    taken = []
+
+    def work(item, halt):
+        time.sleep(0.02 * (item % 3 == 0))  # the first of three is the last to be done
+        return item, threading.current_thread()
+
+    workers.in_order(work, range(10), count, lambda result: taken.append((*result, threading.current_thread())))
+    assert [item for item, _, _ in taken] == list(range(10))
+    assert {here for _, _, here in taken} == {threading.main_thread()}
+    assert len({there for _, there, _ in taken} - {threading.main_thread()}) == count
+
+
+def test_few_results_wait():
+    begun, most = [], []
+    workers.in_order(lambda item, halt: begun.append(item), range(50), 2, lambda _: most.append(len(begun)))
+    assert all(ahead <= taken + 3 for taken, ahead in enumerate(most, start=1))
+
+
+@pytest.mark.parametrize("where", ["there", "here"])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_what_goes_wrong_halts_the_others_and_is_raised(where, error):
+    halted, begun = [], []
+
+    def work(item, halt):
+        begun.append(item)
+        if item == 0:
+            if where == "there":
+                raise error("broken off")
+            return item
+        halted.append(halt.wait(timeout=10))
+        raise InterruptedError
+
+    def take(_):
+        raise error("broken off")
+
+    with pytest.raises(error, match="broken off"):
+        workers.in_order(work, range(20), 2, take)
+    assert halted and all(halted)
+    assert len(begun) <= 4
+
+
+def test_results_before_the_one_that_failed_are_taken():
+    taken = []
+
+    def work(item, halt):
+        if item == 3:
+            raise ValueError("broken off")
+        return item
+
+    with pytest.raises(ValueError, match="broken off"):
+        workers.in_order(work, range(10), 2, taken.append)
+    assert taken == [0, 1, 2]
+
+
+def test_the_first_error_is_raised_whoever_plays_before_it():
+    """The first item waits until the second has failed, and ends by halting."""
+
+    def work(item, halt):
+        if item == 1:
+            raise ValueError("broken off")
+        assert halt.wait(timeout=10)
+        raise InterruptedError
+
+    with pytest.raises(ValueError, match="broken off"):
+        workers.in_order(work, range(2), 2, lambda _: None)
+
+
+def test_threads_that_cannot_all_be_started_leave_none_behind(monkeypatch):
+    start, before = threading.Thread.start, threading.active_count()
+    started = []
+
+    def limited(thread):
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        workers.in_order(lambda item, halt: item, range(10), 3, lambda _: None)
+    assert threading.active_count() == before
