@@ -94,7 +94,7 @@ def draw(x: Array, key: random.Key) -> Array:
 
     def pass_arm(carry, probability):  # U sum(x) >= x[0] + ... + x[i]; never so for the last arm
         total, lost, passed = carry
-        passed = passed + (low - lost >= total - high).astype(jnp.int32)
+        passed = jnp.where(low - lost >= total - high, passed + 1, passed)
         return *_add_pair((total, lost), probability), passed
 
     *_, passed = _fold(pass_arm, (x[0], jnp.zeros((), x.dtype), jnp.int32(0)), x[1:])

@@ -21,6 +21,7 @@ import numpy as np
 
 from jaxbandit.cellfile import Header
 from jaxbandit.engine import runner
+from jaxbandit.engine.machine import processor
 from jaxbandit.grid import suggest
 from jaxbandit.random import PRNG
 from jaxbandit.study import Study
@@ -149,7 +150,9 @@ def platform(way: str = "native") -> dict[str, str]:
     if way == "native":
         return {"way": way}
     device = jax.local_devices()[0]
-    return {"way": way, "jaxlib": metadata.version("jaxlib"), "device": f"{device.device_kind} ({device.platform})"}
+    kind = f"{device.device_kind} ({device.platform})"
+    features = processor() if device.platform == "cpu" else ""  # XLA's bits differ between AVX and AVX2
+    return {"way": way, "jaxlib": metadata.version("jaxlib"), "device": kind, "instruction_set": features}
 
 
 def digest(content: Any) -> str:

@@ -98,7 +98,7 @@ def _probe(group: list[Cell], study: Study, config: Engine, timing: Timing) -> f
         seconds = _played(job, played, config).run_seconds
     rounds = [horizon - (cell.before.rounds[-1] if cell.before else 0) for cell in group]
     lane_rounds = sum(cell.num_seeds * left for cell, left in zip(group, rounds, strict=True))
-    blocks = -(-lane_rounds // (width * max(rounds)))  # the last one is padded
+    blocks = -(-lane_rounds // (width * max(rounds)))  # the last one counts as a whole one
     return seconds / played * blocks * max(rounds)
 
 

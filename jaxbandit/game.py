@@ -135,7 +135,7 @@ def step(policy: Policy, environment: Environment) -> Callable[[GameState, Array
     def play_one(state: GameState, key: Array) -> GameState:
         t = state.t + 1
         policy_state, outcome = play_round(policy, environment, state.policy, t, random.round_streams(key, t))
-        means = environment.means(t)
+        means = means_of(environment, t)
         mean = jnp.where(outcome.arm < 0, jnp.nan, arms.pick(means, jnp.maximum(outcome.arm, 0)))
         terms = (outcome.loss, mean, means)
         sums = (state.loss, state.mean_loss, state.arm_means)
@@ -164,12 +164,62 @@ def play_round(
 ) -> tuple[Any, Outcome]:
     """Round ``t``: the policy's next state and what happened."""
     key_policy, key_arm, key_loss = streams
-    x = policy.probabilities(state, t, key_policy)
+    num_arms, dtype = environment.num_arms, jnp.result_type(float)
+    x = _checked(policy, "probabilities", policy.probabilities(state, t, key_policy), (num_arms,), dtype)
     arm = arms.sure_arm(x) if getattr(policy, "sure", False) else arms.draw(x, key_arm)
     # No arm is drawn from an x off the simplex: the policy sees a loss of NaN, and the game is marked as failed.
     played = jnp.maximum(arm, 0)
-    loss = jnp.where(arm < 0, jnp.nan, environment.loss(t, played, key_loss))
-    return policy.update(state, t, x, played, loss), Outcome(x=x, arm=arm, loss=loss)
+    loss = _checked(environment, "loss", environment.loss(t, played, key_loss), (), dtype)
+    loss = jnp.where(arm < 0, jnp.nan, loss)
+    after = policy.update(state, t, x, played, loss)
+    check_state(policy, state, after)
+    return after, Outcome(x=x, arm=arm, loss=loss)
+
+
+def means_of(environment: Environment, t: Array) -> Array:
+    """Returns the environment's means of round ``t``, [K], after a look at their shape."""
+    return _checked(environment, "means", environment.means(t), (environment.num_arms,), jnp.result_type(float))
+
+
+def check_state(policy: Policy, state: Any, after: Any) -> None:
+    """Raises ``TypeError`` if ``update`` returns a state of another form than it was given.
+
+    An integer that becomes a floating-point number, for one, would be cut off in every round.
+    """
+    name = type(policy).__name__
+    if jax.tree.structure(state) != jax.tree.structure(after):
+        raise TypeError(
+            f"{name}.update must return a state like the one of init: got {jax.tree.structure(after)}, expected "
+            f"{jax.tree.structure(state)}"
+        )
+    paths = jax.tree_util.tree_flatten_with_path(state)[0]
+    for (path, old), new in zip(paths, jax.tree.leaves(after), strict=True):
+        got, wanted = _form(new), _form(old)
+        if got != wanted:
+            field = jax.tree_util.keystr(path).lstrip(".") or "the state"
+            raise TypeError(
+                f"{name}.update changes the form of {field}: got {got}, expected {wanted} as in init; give init the "
+                "shape and dtype that update returns, or convert in update with .astype"
+            )
+
+
+def _checked(owner: Any, method: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+    """A method's result as an array; raises ``TypeError`` if it has another shape, or is no floating-point number."""
+    expected = f"{jnp.dtype(dtype)}{list(shape)}"
+    try:
+        array = jnp.asarray(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{type(owner).__name__}.{method} must return {expected}, got {value!r}") from None
+    if array.shape != shape or not jnp.issubdtype(array.dtype, jnp.floating):
+        hint = "; return probabilities for all arms, not the index of one" if method == "probabilities" else ""
+        hint = hint or "; return one number, the loss of the arm" if method == "loss" else hint
+        raise TypeError(f"{type(owner).__name__}.{method} must return {expected}, got {_form(array)}{hint}")
+    return array.astype(dtype)
+
+
+def _form(value: Any) -> str:
+    array = jnp.asarray(value)
+    return f"{array.dtype}{list(array.shape)}"
 
 
 def first_failure(failed: Array, t: Array, arm: Array, policy_state: Any) -> Array:

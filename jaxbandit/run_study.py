@@ -34,7 +34,7 @@ def run(
     Args:
       study: What to play.
       directory: Where cells are kept; made if it is not there.
-      engine: How to run (block, chunk, devices); does not change the numbers.
+      engine: How to run (block, chunk, devices, way); only ``way`` changes the numbers, but not their law.
       notice: Called with (seed-rounds done, in all, cells done, in all).
       stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
       report: Filled with what was done.

@@ -41,7 +41,7 @@ def log_barrier(L: Array, S: Array) -> Array:
         phi, squares, cubes = sums(y)
         bend, least = phi * (squares * squares - (phi - 1) * cubes), LEAST * squares * squares
         y = _at_least_one(y + phi * (phi - 1) * squares / jnp.where(bend > least, bend, least))
-    return jnp.where(u < far, _reciprocals(near + y), 0)
+    return jnp.where(near < far, _reciprocals(near + y), 0)
 
 
 def _sums(u: Array, y: Array) -> tuple[Array, Array, Array]:

@@ -48,7 +48,7 @@ def simulate(
       keep: ``"seeds"`` for every game, ``"summary"`` for mean, standard error and quantiles.
       measures: Names of the policy's ``measure`` (summed over rounds) or of fields of its state.
       trace: Keep arm, x and loss of every round for this many seeds; memory then grows with T.
-      engine: How to run (block, chunk, devices, progress); does not change the numbers.
+      engine: How to run (block, chunk, devices, progress, way); only ``way`` changes the numbers, but not their law.
 
     Returns:
       ``regret``, ``loss`` (seed, round), ``pulls`` (seed, round, arm), ``failed`` (seed) behind one

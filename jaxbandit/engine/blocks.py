@@ -1,4 +1,4 @@
-"""A block of games played call by call, each of about a quarter of a second, to the last round."""
+"""A block of games played call by call, each of about a fifth of a second, to the last round."""
 
 import threading
 import time

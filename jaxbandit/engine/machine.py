@@ -1,12 +1,24 @@
 """The processor's cores, and where compiled code is kept."""
 
+import hashlib
 import os
 import pathlib
+import platform
 
 
 def usable_cores() -> int:
     """Returns the number of cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processor() -> str:
+    """Returns a short name of this processor's instructions, which decide how XLA's programs round."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    features = next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+    return hashlib.sha256(f"{platform.machine()} {features}".encode()).hexdigest()[:12]
 
 
 def cache_directory() -> pathlib.Path | None:

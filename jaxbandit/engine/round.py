@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbandit import arms, random
-from jaxbandit.game import Environment, Outcome, Policy, compensated_add, first_failure, play_round
+from jaxbandit.game import Environment, Outcome, Policy, compensated_add, first_failure, means_of, play_round
 from jaxbandit.types import Array
 
 
@@ -62,14 +62,14 @@ def play(
     after, outcome = play_round(policy, environment, state, t, random.word_streams(key_words, t))
     terms = {"loss": outcome.loss}
     if not plan.stationary:
-        means = environment.means(t)
+        means = means_of(environment, t)
         gap = arms.pick(means, jnp.maximum(outcome.arm, 0)) - arms.least(means)
         terms["gap"] = jnp.where(outcome.arm < 0, jnp.nan, gap)
     if plan.measures:
         measured = policy.measure(state, t, *outcome, after)  # pyright: ignore[reportAttributeAccessIssue]
         terms |= {name: measured[name] for name in plan.measures}
     num_arms = carry.pulls.shape[0]
-    pulls = carry.pulls + arms.one_hot(outcome.arm, num_arms).astype(jnp.int32)
+    pulls = jnp.where(arms.one_hot(outcome.arm, num_arms), carry.pulls + 1, carry.pulls)
     sums = {name: compensated_add(*pair, terms[name]) for name, pair in carry.sums.items()}
     return Carry(after, pulls, sums, first_failure(carry.failed, t, outcome.arm, after)), outcome
 

@@ -136,7 +136,7 @@ def chosen(shape: Shape, way: str | None = None) -> Any:
     _reasons[shape] = reason
     warnings.warn(
         f"{reason}; the games are played by JAX's scan instead: the results are right, but a CPU takes some 20 times "
-        "as long. `jaxbandit doctor` shows which way each policy takes; Engine(way='scan') asks for the scan and "
+        "as long. Engine(way='scan') asks for the scan and "
         "silences this.",
         stacklevel=2,
     )
@@ -256,7 +256,7 @@ class _Counter:
 
 def way_of(policy: Policy, environment: Environment, measures: Sequence[str], dtype: str, way: str | None) -> str:
     """Returns how games of a pair are played: "native" or "scan"."""
-    if way == "scan" or jax.default_backend() != "cpu" or native.unavailable():
+    if way == "scan" or (way is None and jax.default_backend() != "cpu") or native.unavailable():
         return "scan"
     if all(type(side).__module__.startswith("jaxbandit.") for side in (policy, environment)):
         return "native"  # tests hold that all of them lower

@@ -100,6 +100,7 @@ class Games:
     """
 
     def __init__(self, shape: Shape, devices: Sequence[Any]):
+        shape.check()
         self.shape = shape
         self.mesh = Mesh(np.asarray(devices), (LANES,))
 

@@ -66,6 +66,11 @@ class Shape:
         """Shapes and dtypes of what a recorded round hands out."""
         return jax.eval_shape(lambda carry: rounds.record(self.plan, carry, jnp.int32(1))[1], self.carry)
 
+    def check(self) -> None:
+        """Raises ``TypeError`` if a round cannot be traced, before any game is played."""
+        words, t = jax.ShapeDtypeStruct((2,), jnp.uint32), jax.ShapeDtypeStruct((), jnp.int32)
+        jax.eval_shape(self.play, self.parameters, self.carry, words, t)
+
     def begin(self, *leaves: Any) -> rounds.Carry:
         """Returns a game before round 1."""
         return rounds.begin(self.plan, self.pair(leaves)[0], self.num_arms)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.engine import native
 from jaxbandit.game import Environment, as_arrays, is_stationary
 
 _APART = 16  # numbers between the lanes of one row and the next
@@ -119,6 +120,24 @@ def _expected(environment: Environment, record: np.ndarray) -> Iterator[tuple[np
         yield arms, best
 
 
-@jax.jit
-def _means(environment: Environment, rounds: jax.Array) -> jax.Array:
-    return jax.vmap(environment.means)(rounds)
+def _means(environment: Environment, rounds: np.ndarray) -> np.ndarray:
+    """Means of many rounds [rounds, K]: by machine code, for XLA's bits depend on the processor."""
+    leaves, structure = jax.tree.flatten(environment)
+    if native.unavailable():
+        return np.asarray(jax.jit(jax.vmap(environment.means))(rounds))
+    key = structure, tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
+    if key not in _mapped:
+        shared = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
+        scalar = jax.ShapeDtypeStruct((), np.int32)
+        try:
+            _mapped[key] = native.Mapped(
+                lambda *a: jax.tree.unflatten(structure, a[:-1]).means(a[-1]), shared, [scalar]
+            )
+        except native.UnsupportedError:
+            _mapped[key] = None
+    if _mapped[key] is None:
+        return np.asarray(jax.jit(jax.vmap(environment.means))(rounds))
+    return _mapped[key]([np.asarray(leaf) for leaf in leaves], [rounds])[0].T
+
+
+_mapped: dict[Any, Any] = {}

@@ -21,7 +21,7 @@ def in_order(
     """
     halt, errors = threading.Event(), []
     tasks: queue.SimpleQueue[tuple[Item, Future] | None] = queue.SimpleQueue()
-    # Daemons, unlike those of an executor: a process that ends while XLA compiles does not wait for it.
+    # Daemons, unlike those of an executor: a process that ends does not wait for a call under way.
     threads = [threading.Thread(target=_serve, args=(work, tasks, halt, errors), daemon=True) for _ in range(count)]
     waiting: collections.deque[Future] = collections.deque()
     try:

@@ -39,7 +39,7 @@ def unavailable() -> str:
 
 
 def lanes_of(dtype: str) -> int:
-    """Returns the lanes of a vector: 64 bytes with AVX-512, else 32, which was quickest (benchmarks.width)."""
+    """Returns the lanes of a vector: 64 bytes of them with AVX-512, else 32 (``benchmarks.width`` measures)."""
     from jaxbandit.engine.native import compile as compiler
 
     wide = "+avx512f" in compiler.host_features().split(",")
@@ -200,6 +200,9 @@ class Block:
             len(stops),
             until,
         )
+        for out in (*outs, *traced):
+            if out.dtype.kind == "f":
+                out[np.isnan(out)] = np.nan  # processors differ in the pattern they make
         return [out[..., : self.num_lanes] for out in outs], [out[..., : self.num_lanes] for out in traced]
 
 

@@ -10,6 +10,7 @@ from jaxbandit.engine.native.arrays import SMALL, Apart, Array, Buffer
 from jaxbandit.engine.native.emit import BITS, Function, Value
 from jaxbandit.engine.native.layout import ALIGN, Layout
 from jaxbandit.engine.native.lower import Lowering
+from jaxbandit.engine.native.order import just_in_time
 from jaxbandit.engine.native.program import Programs, divided
 from jaxbandit.engine.native.scope import Scope
 from jaxbandit.engine.native.workspace import Workspace
@@ -170,6 +171,7 @@ class Writer:
         num_parameters = len(self.programs.parameters)
         fixed = self.programs.play.arguments[:num_parameters] + self.programs.play.arguments[-2:-1]
         before, each_round = divided(self.programs.play, fixed)
+        each_round = just_in_time(each_round)
 
         def segment(group: Value, base: Value, constant: list[Array], made: list[Array], n: Value, t: Value) -> Value:
             recorded = f.compare("lt", n, num_stops)

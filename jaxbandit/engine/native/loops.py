@@ -17,7 +17,8 @@ def _counts(equation) -> tuple[int, int]:
     params = equation.params
     if "num_consts" in params:
         return params["num_consts"], params["num_carry"]
-    return len(params["ft_in"][0]), len(params["ft_in"][1])
+    consts, carried, _ = params["ft_in"].unpack()  # since jax 0.11
+    return len(list(consts.vals)), len(list(carried.vals))
 
 
 def _scan(low, equation, *operands: Array):

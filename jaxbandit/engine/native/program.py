@@ -38,6 +38,7 @@ class Equation:
     invars: list[Any]
     outvars: list[Name]
     source: Any
+    effects: bool = False  # does something besides its results: prints, calls back
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,7 +55,7 @@ class Program:
         wanted = {result for result in self.results if isinstance(result, Name)}
         kept = []
         for equation in reversed(self.equations):
-            if any(name in wanted for name in equation.outvars):
+            if equation.effects or any(name in wanted for name in equation.outvars):
                 kept.append(equation)
                 wanted |= {atom for atom in equation.invars if isinstance(atom, Name)}
         constants = {name: value for name, value in self.constants.items() if name in wanted}
@@ -67,7 +68,7 @@ class Programs:
 
     Attributes:
       begin: parameters -> carry.
-      play: parameters, carry, the two words of the key, t -> carry, traced (if ``num_traced``).
+      play: parameters, carry, the two words of the key, t -> carry, traced.
       record: carry, t -> carry, handed out.
       parameters: Shapes of the leaves of policy and environment.
       shared: Which of these all lanes share.
@@ -131,7 +132,8 @@ def flattened(closed: core.ClosedJaxpr) -> Program:
                 results = operands
             else:
                 results = [Name(var.aval) for var in eqn.outvars]
-                equations.append(Equation(eqn.primitive, eqn.params, operands, results, eqn.source_info))
+                effects = bool(eqn.effects)
+                equations.append(Equation(eqn.primitive, eqn.params, operands, results, eqn.source_info, effects))
             names.update(zip(eqn.outvars, results, strict=True))
         return [renamed(atom) for atom in jaxpr.outvars]
 

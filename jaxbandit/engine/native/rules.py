@@ -252,6 +252,22 @@ def _pow(f: Function, eqn, a, b):
     return elementary.FUNCTIONS["pow"](f, a, b)
 
 
+@_rule("log2")
+def _log2(f: Function, eqn, a):
+    """As jnp.log2 was written out before it became a primitive (jax 0.11)."""
+    log = elementary.FUNCTIONS["log"]
+    return f.div(log(f, a), log(f, f.constant(2.0, a.kind)))
+
+
+@_rule("polynomial")
+def _polynomial(f: Function, eqn, a, *coefficients):
+    """By Horner's rule; the constant term comes first."""
+    total = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        total = f.add(f.mul(total, a), coefficient)
+    return total
+
+
 @_rule("population_count")
 def _population_count(f: Function, eqn, a):
     return f.intrinsic("ctpop", a)

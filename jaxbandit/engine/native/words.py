@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.extend import core
 from jax.extend import random as extended
 
@@ -72,6 +73,16 @@ def _fold_in(low, equation, key: Array, number: Array):
     return _inlined(low, fold_in, key, number)
 
 
+def _seed(low, equation, seed: Array):
+    def words(number):
+        low_word = lax.convert_element_type(number, jnp.uint32)
+        wide = number.dtype.itemsize > 4
+        high = lax.convert_element_type(lax.shift_right_logical(number, 32), jnp.uint32) if wide else low_word * 0
+        return jnp.stack([high, low_word], axis=-1)
+
+    return _inlined(low, words, seed)
+
+
 def _check(equation) -> None:
     aval = equation.invars[0].aval
     impl = getattr(getattr(aval.dtype, "_impl", None), "name", "fry")
@@ -128,4 +139,5 @@ RULES = {
     "random_bits": _bits,
     "random_split": _split,
     "random_fold_in": _fold_in,
+    "random_seed": _seed,
 }

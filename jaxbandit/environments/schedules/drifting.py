@@ -109,7 +109,7 @@ def walk(seed: Array, place: Array, count: int) -> Array:
 
 def reflected(x: Array, bound: Array) -> Array:
     """``x`` folded into [-bound, bound] as by mirrors at both ends."""
-    turns = (x + bound) / (4 * bound)  # not by remainder, which leaves the vector unit
+    turns = (x + bound) / (4 * bound)  # not by remainder, which is a loop in machine code
     return bound * (1 - jnp.abs(4 * (turns - jnp.floor(turns)) - 2))
 
 

@@ -1,0 +1,48 @@
+"""The order of a program's equations: each as late as its results are needed.
+
+In the order of the source, the steps of the solver wait for one another while the cipher waits for its turn. With every
+equation just in time, independent chains stand side by side, and the processor has something to do while it waits.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from jaxbandit.engine.native.arrays import SMALL
+from jaxbandit.engine.native.program import Equation, Name, Program
+
+# Cycles until a result is there, roughly; other operations on floating-point numbers take 4, on integers 1.
+CYCLES = {"div": 24, "sqrt": 24, "log": 60, "exp": 60, "log1p": 60, "exp2": 60, "cos": 60, "sin": 60, "pow": 150}
+FREE = {"broadcast_in_dim", "reshape", "squeeze", "slice", "concatenate", "stack", "unstack", "split", "transpose"}
+
+
+def just_in_time(program: Program) -> Program:
+    """Returns the program in an order by the latest time at which each equation may begin.
+
+    Programs with large arrays keep their order: it decides which of them are written in place.
+    """
+    equations = program.equations
+    if any(name.aval.size > SMALL for equation in equations for name in equation.outvars):
+        return program
+    needed: dict[Name, int] = {}  # cycles before the end
+    begins = []
+    for number, equation in reversed(list(enumerate(equations))):
+        end = max((needed.get(name, 0) for name in equation.outvars), default=0)
+        start = end + cycles(equation)
+        begins.append((-start, number))
+        for atom in equation.invars:
+            if isinstance(atom, Name):
+                needed[atom] = max(needed.get(atom, 0), start)
+    return dataclasses.replace(program, equations=[equations[number] for _, number in sorted(begins)])
+
+
+def cycles(equation: Equation) -> int:
+    """Returns how long an equation takes, roughly."""
+    name = equation.primitive.name
+    if name in FREE or not equation.invars:
+        return 0
+    if name.startswith(("reduce_", "arg")):
+        return 4 * math.ceil(math.log2(max(2, *(atom.aval.size for atom in equation.invars))))
+    is_float = any(np.dtype(atom.aval.dtype).kind == "f" for atom in equation.invars)
+    return CYCLES.get(name, 4 if is_float else 1)

@@ -1,0 +1,183 @@
+"""The bits of a game are the same on every processor, for every width, and however its rounds are dealt out.
+
+Nothing here is random but the places at which calls are cut, which a fixed seed chooses: there are no false alarms.
+"""
+
+import functools
+import hashlib
+import platform
+
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.engine import workers
+from jaxbandit.engine.native import compile as compiler
+from jaxbandit.engine.native.games import Games, lanes_of
+from tests.engine.blocks import keys_of, parameters_of, part, shape_of
+
+LANES, HORIZON = 40, 600
+STOPS = np.array([1, 2, 63, 64, 65, 300, 301, 600])
+
+PARETO = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
+SWITCHING = jb.Switching(PARETO, lengths=[3, 50, 120, 300])
+KNOWN = {"moment_order": 1.5, "moment_bound": 2.0}
+
+CASES = {
+    "uniinf": (jb.UniINF(horizon=HORIZON), PARETO),
+    "htinf": (jb.HTINF(**KNOWN), SWITCHING),
+    "robust_ucb": (jb.RobustUCB(**KNOWN), PARETO),
+    "thompson": (jb.GaussianThompson(), SWITCHING),
+    "adar_ucb": (jb.AdaRUCB(horizon=HORIZON), SWITCHING),
+}
+
+# What every machine and every version of LLVM has to give. Raise NUMERICS in jaxbandit/cells.py when they change.
+PINNED = {
+    "uniinf": "c76db15d660580993d816eda5b587a16108cc74f9ec2328366c53b6dafde7e77",
+    "htinf": "1c3115acb2ca57579182888ecc773993a6b3727eb66a0848a8f8717b713c19fc",
+    "robust_ucb": "4dfed839fcd350d229b15523024bbfac92f0f1d60a9bf1613763d2bbe5299d04",
+    "thompson": "e6685501edda52258383d41c4ad4e925aee23ff2a2c8c0bf942c6d111ecaab96",
+    "adar_ucb": "8cfd448510081efa26cbbf9340101e7a5fa58e9902fdb180bb8dab176113262c",
+}
+
+# Of each of these the fast suite has a relative.
+some = pytest.mark.parametrize(
+    "name", [name if name in ("uniinf", "robust_ucb") else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+)
+every = pytest.mark.parametrize("name", CASES)
+
+
+@functools.cache
+def case(name):
+    """The shape, parameters and keys of the games of a case."""
+    policy, environment = CASES[name]
+    shape = shape_of(policy, environment)
+    return shape, parameters_of(shape, policy, environment, LANES), keys_of(LANES)
+
+
+def played(games, parameters, keys, cuts=(), moved=False):
+    """Returns all that games hand out, and their final carry, lanes last.
+
+    Args:
+      games: The machine code.
+      parameters: Of all lanes.
+      keys: Of all lanes.
+      cuts: Rounds after which a call ends.
+      moved: Whether the games go on in another block after each call.
+    """
+    block, t, handed_out = games.block(parameters, keys), 0, []
+    block.start()
+    for until in [*cuts, HORIZON]:
+        stops = STOPS[slice(*np.searchsorted(STOPS, [t, until], side="right"))]
+        handed_out.append(block.advance(t, until, stops)[0])
+        t = until
+        if moved:
+            carry, block = block.carry(), games.block(parameters, keys)
+            block.start(carry)
+    return [np.concatenate(leaves) for leaves in zip(*handed_out, strict=True)] + block.carry()
+
+
+def digest(leaves):
+    """Returns the SHA-256 over arrays, all NaN as one pattern of bits."""
+    found = hashlib.sha256()
+    for leaf in leaves:
+        leaf = np.array(leaf)
+        if leaf.dtype.kind == "f":
+            leaf[np.isnan(leaf)] = np.nan
+        found.update(f"{leaf.dtype.newbyteorder('<').str} {leaf.shape}".encode())
+        found.update(leaf.astype(leaf.dtype.newbyteorder("<")).tobytes())
+    return found.hexdigest()
+
+
+def joined(parts):
+    """The leaves of several blocks as those of one."""
+    return [np.concatenate(leaves, axis=-1) for leaves in zip(*parts, strict=True)]
+
+
+@functools.cache
+def games_of(name, width=None):
+    """Machine code for the host, at its usual width."""
+    shape = case(name)[0]
+    return Games(shape, width or lanes_of(shape.dtype))
+
+
+@every
+def test_the_bits_are_those_of_any_other_machine(name):
+    _, parameters, keys = case(name)
+    leaves = played(games_of(name), parameters, keys)
+    assert all(np.isfinite(leaf).all() for leaf in leaves)
+    assert leaves[0].sum() == LANES * HORIZON, "the pulls of all rounds"
+    assert digest(leaves) == PINNED[name]
+
+
+def test_a_digest_sees_every_array():
+    _, parameters, keys = case("uniinf")
+    leaves = played(games_of("uniinf"), parameters, keys)
+    for n, leaf in enumerate(leaves):
+        other = [leaf.copy() for leaf in leaves]
+        other[n].view(np.uint8).reshape(-1)[-1] ^= 1
+        assert digest(other) != digest(leaves), leaf.shape
+    assert digest(played(games_of("uniinf"), parameters, keys_of(LANES, seed=1))) != digest(leaves)
+
+
+@some
+@pytest.mark.parametrize("width", [4, 8, 16])
+def test_bits_do_not_depend_on_the_width(name, width):
+    _, parameters, keys = case(name)
+    assert digest(played(games_of(name, width), parameters, keys)) == PINNED[name]
+
+
+PROCESSORS = {
+    "SSE2": ("x86-64", "", ()),
+    "SSE4.2": ("nehalem", "", ("sse4.2",)),
+    "AVX2": ("haswell", "", ("avx2", "fma")),
+}
+
+
+only_x86 = pytest.mark.skipif(
+    platform.machine().lower() not in ("x86_64", "amd64"), reason="these instructions are those of x86-64"
+)
+
+
+@only_x86
+@some
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_bits_do_not_depend_on_the_instructions(name, processor):
+    cpu, features, needed = PROCESSORS[processor]
+    missing = [feature for feature in needed if f"+{feature}" not in compiler.host_features().split(",")]
+    if missing:
+        pytest.skip(f"this processor has no {' and no '.join(missing)}")
+    shape, parameters, keys = case(name)
+    games = Games(shape, 8, cpu=cpu, features=features)
+    assert digest(played(games, parameters, keys)) == PINNED[name]
+
+
+@only_x86
+def test_code_for_a_lesser_processor_is_other_code():
+    """Or the test before this one would compare one program with itself."""
+    source = games_of("uniinf", 8).writer.source().text
+    assert len({compiler.object_code(source, cpu, features) for cpu, features, _ in PROCESSORS.values()}) == 3
+
+
+@every
+@pytest.mark.parametrize("lanes", [1, 7, 40])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_bits_do_not_depend_on_blocks_and_threads(name, lanes, threads):
+    shape, parameters, keys = case(name)
+    games, parts = games_of(name), []
+
+    def play(first, halt):
+        return played(games, *part(shape, parameters, keys, slice(first, first + lanes)))
+
+    workers.in_order(play, range(0, LANES, lanes), threads, parts.append)
+    assert len(parts) == -(-LANES // lanes)
+    assert digest(joined(parts)) == PINNED[name]
+
+
+@every
+@pytest.mark.parametrize("moved", [False, True], ids=["in place", "moved"])
+def test_bits_do_not_depend_on_calls(name, moved):
+    _, parameters, keys = case(name)
+    for seed in range(3):
+        cuts = np.sort(np.random.default_rng(seed).choice(np.arange(1, HORIZON), 20, replace=False)).tolist()
+        assert digest(played(games_of(name), parameters, keys, cuts, moved)) == PINNED[name], cuts
