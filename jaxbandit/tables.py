@@ -156,8 +156,10 @@ def _llvm() -> str:
     from jaxbandit.engine.native import compile as compiler
 
     version = ".".join(map(str, compiler.llvm_version()))
-    lanes = " and ".join(f"{native.lanes_of(dtype)} ({dtype})" for dtype in ("float32", "float64"))
-    return f"{metadata.version('llvmlite')} (LLVM {version}), {compiler.host_name()}, vectors of {lanes} games"
+    lanes = " and ".join(f"{native.lanes_of(dtype, 10)} ({dtype})" for dtype in ("float32", "float64"))
+    return (
+        f"{metadata.version('llvmlite')} (LLVM {version}), {compiler.host_name()}, vectors of {lanes} games at 10 arms"
+    )
 
 
 def _way() -> str:

@@ -5,15 +5,20 @@ Nothing here is random but the places at which calls are cut, which a fixed seed
 
 import functools
 import hashlib
+import pathlib
 import platform
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
+from llvmlite import binding as llvm
 
 import jaxbandit as jb
 from jaxbandit.engine import workers
 from jaxbandit.engine.native import compile as compiler
-from jaxbandit.engine.native.games import Games, lanes_of
+from jaxbandit.engine.native.games import Games, lanes_of, programs_of
+from jaxbandit.engine.native.kernel import Writer
 from tests.engine.blocks import keys_of, parameters_of, part, shape_of
 
 LANES, HORIZON = 40, 600
@@ -98,7 +103,7 @@ def joined(parts):
 def games_of(name, width=None):
     """Machine code for the host, at its usual width."""
     shape = case(name)[0]
-    return Games(shape, width or lanes_of(shape.dtype))
+    return Games(shape, width or lanes_of(shape.dtype, shape.num_arms))
 
 
 @every
@@ -181,3 +186,64 @@ def test_bits_do_not_depend_on_calls(name, moved):
     for seed in range(3):
         cuts = np.sort(np.random.default_rng(seed).choice(np.arange(1, HORIZON), 20, replace=False)).tolist()
         assert digest(played(games_of(name), parameters, keys, cuts, moved)) == PINNED[name], cuts
+
+
+# Another family of processors, emulated
+
+
+TOOLS = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu libc6-dev-arm64-cross", "qemu-aarch64": "qemu-user"}
+
+
+def aarch64_object(text):
+    """Machine code for 64-bit ARM, by the passes that the host's code has."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple("aarch64-unknown-linux-gnu")
+    machine = target.create_target_machine(cpu="generic", features="", opt=3, reloc="static", codemodel="small")
+    return machine.emit_object(compiler.optimised(text, machine))
+
+
+def run_on_aarch64(directory, writer, source, parameters, keys):
+    """What ``played`` returns, by a program under emulation."""
+    main = pathlib.Path(__file__).with_name("aarch64_main.c")
+    files = {name: str(directory / name) for name in ("kernel.o", "program", "in", "out")}
+    pathlib.Path(files["kernel.o"]).write_bytes(aarch64_object(source.text))
+    command = ["aarch64-linux-gnu-gcc", "-static", "-O1", "-Wall", "-Werror", str(main), files["kernel.o"]]
+    subprocess.run([*command, "-lm", "-o", files["program"]], check=True)
+
+    programs, width, lanes = writer.programs, writer.width, keys.shape[-1]
+    assert lanes % width == 0
+    groups = lanes // width
+    own = writer.parameters.allocate(groups)
+    writer.parameters.write(own, [p for p, shared in zip(parameters, programs.shared, strict=True) if not shared])
+    tables = [np.ascontiguousarray(p) for p, shared in zip(parameters, programs.shared, strict=True) if shared]
+    words = np.ascontiguousarray(np.moveaxis(keys.reshape(2, groups, width), 0, 1))
+    carry = writer.carry.allocate(groups)
+    outs = [np.empty((len(STOPS), *leaf.shape, lanes), leaf.dtype) for leaf in programs.handed_out]
+    head = [groups, lanes, HORIZON, len(STOPS), len(tables), len(outs)]
+    head += [own.nbytes, carry.nbytes, words.nbytes, source.workspace]
+    head += [array.nbytes for array in (*tables, *outs)] + STOPS.tolist()
+    parts = [np.array(head, np.int64), own, words, *tables]
+    pathlib.Path(files["in"]).write_bytes(b"".join(array.tobytes() for array in parts))
+    subprocess.run(["qemu-aarch64", files["program"], files["in"], files["out"]], check=True, timeout=300)
+    data = pathlib.Path(files["out"]).read_bytes()
+    assert len(data) == carry.nbytes + sum(out.nbytes for out in outs)
+    place = 0
+    for array in (carry, *outs):
+        array[...] = np.frombuffer(data, array.dtype, array.size, place).reshape(array.shape)
+        place += array.nbytes
+    return outs + writer.carry.read(carry, lanes)
+
+
+@pytest.mark.slow
+@every
+@pytest.mark.parametrize("width", [4, 8])
+def test_bits_are_those_of_another_family_of_processors(name, width, tmp_path):
+    missing = [f"{tool} (Debian: {package})" for tool, package in TOOLS.items() if not shutil.which(tool)]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    shape, parameters, keys = case(name)
+    writer = Writer(programs_of(shape), width, "aarch64", compiler.llvm_version()[0])
+    leaves = run_on_aarch64(tmp_path, writer, writer.source(), parameters, keys)
+    assert leaves[0].sum() == LANES * HORIZON
+    assert digest(leaves) == PINNED[name]

@@ -471,7 +471,7 @@ def test_a_process_is_left_as_it_is(how, tmp_path):
 def test_bits_of_machine_code_depend_on_nothing_but_the_game():
     """So cells that one machine has played serve another; those of the scan depend on XLA."""
     assert cells.platform("native") == {"way": "native"}
-    assert set(cells.platform("scan")) == {"way", "jaxlib", "device"}
+    assert set(cells.platform("scan")) == {"way", "jaxlib", "device", "instruction_set"}
 
 
 def test_the_way_is_told():

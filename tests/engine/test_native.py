@@ -441,7 +441,6 @@ def test_a_policy_without_a_rule_is_played_by_the_scan():
         np.testing.assert_allclose(ds.regret, plain.regret, rtol=1e-6)
 
 
-@pytest.mark.xfail(strict=True, reason="the line of a primitive inside of a function that JAX compiles is not found")
 def test_the_line_is_told_of_a_primitive_inside_of_a_compiled_function():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -120,4 +120,12 @@ def _inline(low, program, operands: Sequence[Array]) -> list[Array]:
     return [nested.export(result, low.scope) for result in results]
 
 
-RULES = {"cond": _cond}
+def _platform_index(low, equation):
+    """Which branch of ``lax.platform_dependent`` is for CPUs."""
+    for number, names in enumerate(equation.params["platforms"]):
+        if names is None or "cpu" in names:
+            return [low.constant(np.int32(number))]
+    raise KeyError("platform_index without a branch for CPUs")
+
+
+RULES = {"cond": _cond, "platform_index": _platform_index}

@@ -19,6 +19,7 @@ from jaxbandit.engine.native.program import Programs
 from jaxbandit.engine.shape import Shape
 
 VERSION = 1  # of the lowering: raise it when the same program becomes other machine code
+FEW_ARMS = 12  # up to which a vector has two registers
 
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 
@@ -38,12 +39,15 @@ def unavailable() -> str:
     return ""
 
 
-def lanes_of(dtype: str) -> int:
-    """Returns the lanes of a vector: 64 bytes of them with AVX-512, else 32 (``benchmarks.width`` measures)."""
+def lanes_of(dtype: str, num_arms: int) -> int:
+    """Returns the lanes of a vector: two registers of the processor for few arms, else one.
+
+    Two hide the time that divisions and sums take; with many arms they no longer fit (``benchmarks.width`` measures).
+    """
     from jaxbandit.engine.native import compile as compiler
 
-    wide = "+avx512f" in compiler.host_features().split(",")
-    return (16 if wide else 8) if dtype == "float32" else (8 if wide else 4)
+    register = 64 if "+avx512f" in compiler.host_features().split(",") else 32
+    return register // np.dtype(dtype).itemsize * (2 if num_arms <= FEW_ARMS else 1)
 
 
 def compiled(shape: Shape, width: int | None = None) -> "Games":
@@ -52,7 +56,7 @@ def compiled(shape: Shape, width: int | None = None) -> "Games":
     Raises:
       UnsupportedError: The round has a primitive without a rule.
     """
-    width = width or lanes_of(shape.dtype)
+    width = width or lanes_of(shape.dtype, shape.num_arms)
     with _lock:
         if (shape, width) not in _known:
             _known[shape, width] = Games(shape, width)

@@ -15,6 +15,8 @@ from jaxbandit.engine.native.program import Programs, divided
 from jaxbandit.engine.native.scope import Scope
 from jaxbandit.engine.native.workspace import Workspace
 
+_X86 = ("x86", "i386", "i686", "amd64")
+
 
 @dataclasses.dataclass(frozen=True)
 class Source:
@@ -67,7 +69,9 @@ class Writer:
             body(f, work)
             restore()
             functions.append(
-                f"define void @{name}({arguments}) nounwind {{\nentry:\n" + "\n".join(f.lines) + "\n  ret void\n}\n"
+                f"define void @{name}({arguments}) nounwind{self._attributes()} {{\nentry:\n"
+                + "\n".join(f.lines)
+                + "\n  ret void\n}\n"
             )
             declared |= f.declared
             bytes_needed = max(bytes_needed, work.bytes)
@@ -76,9 +80,17 @@ class Writer:
 
     # Pieces
 
+    def _attributes(self) -> str:
+        """Attributes of a function: on x86, instructions in the order for Atom.
+
+        For other processors LLVM keeps few values alive and leaves it to the processor to find what is independent. A
+        round is too long for that: ordered as for a processor that executes in order, it takes a sixth less time.
+        """
+        return ' "tune-cpu"="atom"' if self.target.startswith(_X86) else ""
+
     def _enter(self, f: Function) -> Callable[[], None]:
         """Sets the floating-point control word to IEEE's defaults; returns what puts the old one back."""
-        if self.target.startswith(("x86", "i386", "i686", "amd64")):
+        if self.target.startswith(_X86):
             f.declared["ldmxcsr"] = "declare void @llvm.x86.sse.ldmxcsr(ptr)"
             f.declared["stmxcsr"] = "declare void @llvm.x86.sse.stmxcsr(ptr)"
             f.lines += [

@@ -216,10 +216,14 @@ _RULES: dict[str, Callable[..., list[Array]]] = {
 
 
 def _where(equation: Equation) -> str:
-    from jax._src import source_info_util  # the line of the user's code is nowhere else
+    """The line of the user's code that an equation comes from."""
+    from jax._src import source_info_util  # it is nowhere else
 
-    try:
-        frame = source_info_util.user_frame(getattr(equation.source, "traceback", equation.source))
-        return f"{frame.file_name}:{frame.start_line}" if frame else ""
-    except Exception:
-        return ""
+    for source in equation.sources:
+        try:
+            frame = source_info_util.user_frame(getattr(source, "traceback", source))
+        except Exception:  # of another version of JAX
+            return ""
+        if frame:
+            return f"{frame.file_name}:{frame.start_line}"
+    return ""

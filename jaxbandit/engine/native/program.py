@@ -37,7 +37,7 @@ class Equation:
     params: dict[str, Any]
     invars: list[Any]
     outvars: list[Name]
-    source: Any
+    sources: tuple  # where it was written, innermost call first
     effects: bool = False  # does something besides its results: prints, calls back
 
 
@@ -113,7 +113,7 @@ def flattened(closed: core.ClosedJaxpr) -> Program:
     equations: list[Equation] = []
     constants: dict[Name, Any] = {}
 
-    def walk(jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+    def walk(jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any], calls: tuple = ()) -> list[Any]:
         names: dict[Any, Any] = dict(zip(jaxpr.invars, arguments, strict=True))
         for var, value in zip(jaxpr.constvars, consts, strict=True):
             names[var] = Name(var.aval)
@@ -127,13 +127,15 @@ def flattened(closed: core.ClosedJaxpr) -> Program:
             if eqn.primitive.name in CALLS:
                 inner = eqn.params["call_jaxpr"] if "call_jaxpr" in eqn.params else eqn.params["jaxpr"]
                 inner = inner if hasattr(inner, "consts") else core.ClosedJaxpr(inner, ())
-                results = walk(inner.jaxpr, inner.consts, operands)
+                results = walk(inner.jaxpr, inner.consts, operands, (eqn.source_info, *calls))
             elif eqn.primitive.name == "optimization_barrier":
                 results = operands
             else:
                 results = [Name(var.aval) for var in eqn.outvars]
                 effects = bool(eqn.effects)
-                equations.append(Equation(eqn.primitive, eqn.params, operands, results, eqn.source_info, effects))
+                equations.append(
+                    Equation(eqn.primitive, eqn.params, operands, results, (eqn.source_info, *calls), effects)
+                )
             names.update(zip(eqn.outvars, results, strict=True))
         return [renamed(atom) for atom in jaxpr.outvars]
 
