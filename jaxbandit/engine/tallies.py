@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.engine import native
@@ -95,7 +94,7 @@ class Gaps:
     def __init__(self, environment: Environment, record: np.ndarray, stationary: bool):
         if stationary:
             with jax.enable_x64(True):
-                means = np.asarray(as_arrays(environment).means(jnp.int32(1)), np.float64)
+                means = np.asarray(_means(as_arrays(environment), np.ones(1, np.int32))[0], np.float64)
             self.of_arm = means - means.min()
             return
         self.best_fixed = np.asarray([best - arms.min() for arms, best in _expected(environment, record)])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxbandit.engine.native import processor
 from jaxbandit.engine.native.arrays import SMALL, Apart, Array, Buffer
 from jaxbandit.engine.native.emit import BITS, Function, Value
 from jaxbandit.engine.native.layout import ALIGN, Layout
@@ -14,8 +15,6 @@ from jaxbandit.engine.native.order import just_in_time
 from jaxbandit.engine.native.program import Programs, divided
 from jaxbandit.engine.native.scope import Scope
 from jaxbandit.engine.native.workspace import Workspace
-
-_X86 = ("x86", "i386", "i686", "amd64")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,11 +64,11 @@ class Writer:
             f.llvm_version = self.llvm_version
             work = Workspace(Value("%work", "ptr", False), self.width)
             work.globals = defined
-            restore = self._enter(f)
+            restore = processor.enter(f, self.target)
             body(f, work)
             restore()
             functions.append(
-                f"define void @{name}({arguments}) nounwind{self._attributes()} {{\nentry:\n"
+                f"define void @{name}({arguments}) nounwind{processor.attributes(self.target)} {{\nentry:\n"
                 + "\n".join(f.lines)
                 + "\n  ret void\n}\n"
             )
@@ -79,34 +78,6 @@ class Writer:
         return Source(text, bytes_needed)
 
     # Pieces
-
-    def _attributes(self) -> str:
-        """Attributes of a function: on x86, instructions in the order for Atom.
-
-        For other processors LLVM keeps few values alive and leaves it to the processor to find what is independent. A
-        round is too long for that: ordered as for a processor that executes in order, it takes a sixth less time.
-        """
-        return ' "tune-cpu"="atom"' if self.target.startswith(_X86) else ""
-
-    def _enter(self, f: Function) -> Callable[[], None]:
-        """Sets the floating-point control word to IEEE's defaults; returns what puts the old one back."""
-        if self.target.startswith(_X86):
-            f.declared["ldmxcsr"] = "declare void @llvm.x86.sse.ldmxcsr(ptr)"
-            f.declared["stmxcsr"] = "declare void @llvm.x86.sse.stmxcsr(ptr)"
-            f.lines += [
-                "  %before = alloca i32",
-                "  %ours = alloca i32",
-                "  call void @llvm.x86.sse.stmxcsr(ptr %before)",
-                f"  store i32 {0x1F80}, ptr %ours",
-                "  call void @llvm.x86.sse.ldmxcsr(ptr %ours)",
-            ]
-            return lambda: f.lines.append("  call void @llvm.x86.sse.ldmxcsr(ptr %before)")
-        if self.target.startswith(("aarch64", "arm64")):
-            f.declared["get"] = "declare i64 @llvm.aarch64.get.fpcr()"
-            f.declared["set"] = "declare void @llvm.aarch64.set.fpcr(i64)"
-            f.lines += ["  %before = call i64 @llvm.aarch64.get.fpcr()", "  call void @llvm.aarch64.set.fpcr(i64 0)"]
-            return lambda: f.lines.append("  call void @llvm.aarch64.set.fpcr(i64 %before)")
-        return lambda: None
 
     def _over_groups(self, f: Function, body: Callable[[Value], None]) -> None:
         def turn(group: Value, carried: list[Value]) -> list[Value]:
