@@ -30,7 +30,7 @@ name = "bernoulli"
 means = [[0.2, 0.8], [0.4, 0.5], [0.1, 0.3]]
 """
 # Long enough for a worker to be killed in the middle of it.
-LONG = STUDY.replace("horizon = 50", "horizon = 60_000").replace(
+LONG = STUDY.replace("horizon = 50", "horizon = 600_000").replace(
     "[0.1, 0.3]]", "[0.1, 0.3], [0.2, 0.3], [0.4, 0.6], [0.4, 0.9]]"
 )
 

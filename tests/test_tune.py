@@ -12,7 +12,7 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import jaxbandit as jb
-from jaxbandit import engine
+from jaxbandit.engine.native import games as compiled_games
 from jaxbandit.cli import app
 from jaxbandit.coupled import final_regret
 from jaxbandit.search.arena import TEST, derived_seed
@@ -72,9 +72,9 @@ def test_finds_the_known_minimiser_in_one_compile(gradient):
     box = {"rate": [0.1, 100.0], "width": [0.05, 20.0]}
     start = Valley(rate=0.7, width=1.0)
     jb.tune(start, family, horizon=50, parameters=box, gradient=gradient, steps=1, **TINY, **FEW)
-    before = engine.advance._cache_size()
+    before = len(compiled_games._known)
     ds = jb.tune(start, family, horizon=50, parameters=box, gradient=gradient, steps=40, **TINY, **FEW)
-    assert engine.advance._cache_size() == before
+    assert len(compiled_games._known) == before
     for name, best in BEST.items():
         assert abs(np.log(float(ds.tuned.sel(parameter=name)) / best)) < 0.25, ds.tuned.values
     truth = [expected_regret(0.7, 1.0), expected_regret(*ds.tuned.values)]

@@ -74,7 +74,8 @@ class HTINF:
         """The FTRL point; alpha / (alpha - 1) is the solver's q."""
         del key
         q = self.moment_order / (self.moment_order - 1)
-        return inf(state.cumulative_loss * self._learning_rate(t), q)
+        x = inf(state.cumulative_loss * self._learning_rate(t), q)
+        return x / jnp.sum(x)  # for alpha near 1, q is so large that rounding alone moves the sum
 
     def update(self, state: HTINFState, t: Array, x: Array, arm: Array, loss: Array) -> HTINFState:
         """Keeps the loss if it is within the threshold."""

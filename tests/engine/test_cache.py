@@ -96,5 +96,5 @@ def test_a_second_process_compiles_nothing(directory):
     first, second = (
         subprocess.run(command, check=True, capture_output=True, text=True).stdout.split(maxsplit=1) for _ in range(2)
     )
-    assert (first[0], second[0]) == ("1", "0")
+    assert (first[0], second[0]) == ("2", "0")  # the games, and the means that regret is counted by
     assert first[1] == second[1]

@@ -56,7 +56,7 @@ def machine(cpu: str | None = None, features: str | None = None) -> Any:
     start()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     cpu, features = cpu or host_name(), host_features() if features is None else features
-    return target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True, reloc="pic", codemodel="small")
+    return target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
 
 
 def object_code(text: str, cpu: str, features: str) -> bytes:

@@ -15,7 +15,7 @@ from jaxbandit.engine.native.lower import Lowering
 from jaxbandit.engine.native.scope import Scope
 from jaxbandit.engine.native.workspace import Workspace
 
-VERSION = 1  # raise it when the same function becomes other machine code
+VERSION = 2  # raise it when the same function becomes other machine code
 
 
 class Mapped:
