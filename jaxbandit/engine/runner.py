@@ -26,6 +26,7 @@ from jaxbandit.types import fingerprint, shared_leaves
 WAYS = ("native", "scan")
 MOST_LANES = 4096  # of a block
 BLOCK_BYTES = 64 << 20  # memory of a block's games
+TURN_LANES, MOST_TURNS = 512, 4  # a core gets at most so many blocks, of at least so many games, for its share
 SCAN_LANES = 65_536  # of a block on an accelerator
 
 Progress = Callable[[int, int], None]  # (seed-rounds done, seed-rounds in all)
@@ -95,12 +96,16 @@ class Engine:
         return scan.Games(shape, self.jax_devices()), 1
 
     def lanes(self, games: Any, threads: int, num_lanes: int) -> int:
-        """Returns the games of a block: as many as fit its memory, and no fewer blocks than threads."""
+        """Returns the games of a block: as many as fit its memory, and no fewer blocks than threads.
+
+        Of many games a core gets a few blocks, so that one that is slower than the others holds nobody up.
+        """
         if self.block:
             return self.block
         most = MOST_LANES if isinstance(games, native.Games) or jax.default_backend() == "cpu" else SCAN_LANES
         fitting = max(64, min(most, BLOCK_BYTES // max(games.lane_bytes, 1)))
-        each = -(-num_lanes // threads)
+        turns = min(max(num_lanes // threads // TURN_LANES, 1), MOST_TURNS) if threads > 1 else 1
+        each = -(-num_lanes // (threads * turns))
         width = getattr(games, "width", 1)
         even = -(-each // -(-each // fitting))
         return -(-even // width) * width

@@ -18,7 +18,7 @@ from jaxbandit.engine.native.layout import aligned
 from jaxbandit.engine.native.program import Programs
 from jaxbandit.engine.shape import Shape
 
-VERSION = 2  # of the lowering: raise it when the same program becomes other machine code
+VERSION = 3  # of the lowering: raise it when the same program becomes other machine code
 FEW_ARMS = 12  # up to which a vector has two registers
 
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64

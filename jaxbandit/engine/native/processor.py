@@ -8,12 +8,14 @@ _X86 = ("x86", "i386", "i686", "amd64")
 
 
 def attributes(target: str) -> str:
-    """Returns attributes of a function: on x86, instructions in the order for Atom.
+    """Returns attributes of a function: on x86, an aligned stack and instructions in the order for Atom.
 
-    For other processors LLVM keeps few values alive and leaves it to the processor to find what is independent. A
-    round is too long for that: ordered as for a processor that executes in order, it takes a sixth less time.
+    LLVM does not align the stack for registers that it spills: every second of them would cross a line of the cache.
+    And for other processors than Atom it keeps few values alive and leaves it to the processor to find what is
+    independent. A round is too long for that: ordered as for a processor that executes in order, it takes a sixth less
+    time.
     """
-    return ' "tune-cpu"="atom"' if target.startswith(_X86) else ""
+    return ' alignstack(64) "tune-cpu"="atom"' if target.startswith(_X86) else ""
 
 
 def enter(f: Function, target: str) -> Callable[[], None]:
