@@ -169,9 +169,7 @@ def main() -> None:
     text = "\n".join([*texts, bars(found)])
     print(text)
     if args.keep:
-        records.keep(
-            "speed", {"horizon": args.horizon, "num_seeds": args.seeds, "ratios": found, "figures": figures}
-        )
+        records.keep("speed", {"horizon": args.horizon, "num_seeds": args.seeds, "ratios": found, "figures": figures})
         records.publish("speed", text)
 
 

@@ -40,7 +40,7 @@ def table(repeats: int, seed_rounds: float) -> str:
                 taken[width].append(
                     nanoseconds(games[width], parameters, max(20, int(seed_rounds / NUM_LANES / num_arms)))
                 )
-        ours = lanes_of("float32", num_arms)
+        ours = lanes_of(shape)
         cells = [f"**{min(t):.1f}**" if width == ours else f"{min(t):.1f}" for width, t in taken.items()]
         lines.append(f"| {num_arms} | " + " | ".join(cells) + " |")
     return "\n".join(lines)

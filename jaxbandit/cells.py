@@ -27,7 +27,7 @@ from jaxbandit.random import PRNG
 from jaxbandit.study import Study
 from jaxbandit.types import is_static, public_fields
 
-NUMERICS = 10  # raise it when the numbers of any game change: cells of another version are played anew
+NUMERICS = 11  # raise it when the numbers of any game change: cells of another version are played anew
 CELL_BYTES = 256 << 20  # a cell's results are held in memory to be written: more seeds are more cells
 MAX_CELL_SEEDS = 65_536
 OPTIONS = ("num_seeds", "precision", "max_seeds")  # of the study, or of a policy's entry

@@ -246,10 +246,13 @@ def inspect(
 
 @app.command()
 def doctor() -> None:
-    """Shows cores, devices, what plays the games, dtype, where compiled code is kept, and versions."""
+    """Shows versions, cores, devices, where compiled code is kept, and how every policy is played here, and why."""
     from jaxbandit import tables
+    from jaxbandit.policies import POLICIES
 
     console.print(tables.machine_table())
+    console.print()
+    console.print(tables.ways_table(POLICIES))
 
 
 def _read(path: pathlib.Path, quick: bool, precision: float | None, data: pathlib.Path | None) -> Study:

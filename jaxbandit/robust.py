@@ -71,19 +71,25 @@ def middle_two(values: Array, count: Array) -> tuple[Array, Array]:
     return lower, upper
 
 
-def middle_two_with(values: Array, count: Array, lower: Array, upper: Array, new: Array) -> tuple[Array, Array]:
-    """The two middle ones of ``values[:count]`` and ``new``, where ``lower`` and ``upper`` are those without it."""
+def middle_with(lower: Array, upper: Array, count: Array, new: Array) -> Array:
+    """The median of an even number of values and ``new``, where ``lower`` and ``upper`` are the middle ones of them."""
+    return jnp.where(count == 0, new, jnp.clip(new, lower, upper))
+
+
+def middle_two_with(values: Array, count: Array, median: Array, new: Array) -> tuple[Array, Array]:
+    """The two middle ones of ``values[:count]`` and ``new``, where ``count`` is odd and ``median`` that of the values.
+
+    ``new`` takes a place beside the median, or the neighbour on its side does.
+    """
     inside = jnp.arange(values.shape[0], dtype=jnp.int32) < count
-    rank = (count + 1) // 2  # of lower = upper, if count is odd
-    least_above = jnp.min(jnp.where(inside & (values > lower), values, jnp.inf))
-    most_below = jnp.max(jnp.where(inside & (values < lower), values, -jnp.inf))
-    above = jnp.where(jnp.sum(inside & (values <= lower), dtype=jnp.int32) > rank, lower, least_above)
-    below = jnp.where(jnp.sum(inside & (values < lower), dtype=jnp.int32) < rank - 1, lower, most_below)
-    middle = jnp.where(count == 0, new, jnp.clip(new, lower, upper))
-    odd = count % 2 == 1
+    rank = (count + 1) // 2  # of the median
+    least_above = jnp.min(jnp.where(inside & (values > median), values, jnp.inf))
+    most_below = jnp.max(jnp.where(inside & (values < median), values, -jnp.inf))
+    above = jnp.where(jnp.sum(inside & (values <= median), dtype=jnp.int32) > rank, median, least_above)
+    below = jnp.where(jnp.sum(inside & (values < median), dtype=jnp.int32) < rank - 1, median, most_below)
     return (
-        jnp.where(odd, jnp.where(new < lower, jnp.maximum(new, below), lower), middle),
-        jnp.where(odd, jnp.where(new < lower, lower, jnp.minimum(new, above)), middle),
+        jnp.where(new < median, jnp.maximum(new, below), median),
+        jnp.where(new < median, median, jnp.minimum(new, above)),
     )
 
 
@@ -104,8 +110,8 @@ def catoni(
 ) -> Array:
     """The theta with sum_j weights_j psi(rate (points_j - theta)) = 0; points and weights [N].
 
-    From ``near``, Newton's method, if it settles or does not ``matter``; else bisection of theta = scale * sinh(s)
-    first: a point at 1e30 widens the bracket in s to 70 only.
+    From ``near``, Newton's method: one step, and more of them if it does not settle and does ``matter``. Where they do
+    not settle either, bisection of theta = scale * sinh(s) first: a point at 1e30 widens the bracket in s to 70 only.
     """
 
     def total(theta: Array) -> tuple[Array, Array]:
@@ -113,12 +119,16 @@ def catoni(
         return jnp.sum(weights * value), rate * jnp.sum(weights * slope)
 
     def newton(theta: Array) -> tuple[Array, Array]:
-        step = jnp.zeros_like(theta)
-        for _ in range(NEWTON_STEPS):
-            value, slope = total(theta)
-            step = value / jnp.maximum(slope, 1e-30)
-            theta = theta + step
-        return theta, step
+        value, slope = total(theta)
+        step = value / jnp.maximum(slope, 1e-30)
+        return theta + step, step
+
+    def more_steps(theta: Array, count: int) -> tuple[Array, Array]:
+        return lax.fori_loop(0, count, lambda _, now: newton(now[0]), (theta, jnp.zeros_like(theta)))
+
+    def settled(step: Array) -> Array:
+        # The error after a step is less than rate * step^2: of the next order.
+        return ~(jnp.abs(step) * rate > SETTLED)
 
     def halve(_, bracket):
         low, high = bracket
@@ -130,14 +140,18 @@ def catoni(
         reach = jnp.max(jnp.where(weights > 0, jnp.abs(points), 0)) / scale
         high = jnp.arcsinh(jnp.minimum(reach, 1e30)) + 1e-3
         low, high = lax.fori_loop(0, BISECTIONS, halve, (-high, high))
-        theta, _ = newton(scale * jnp.sinh((low + high) / 2))
+        theta, _ = more_steps(scale * jnp.sinh((low + high) / 2), NEWTON_STEPS)
         return jnp.clip(theta, scale * jnp.sinh(low - 1e-6), scale * jnp.sinh(high + 1e-6))
 
     if near is None:
         return from_afar()
     theta, step = newton(near)
-    # The error after a step is less than rate * step^2: of the next order.
-    return lax.cond((jnp.abs(step) * rate > SETTLED) & matter, from_afar, lambda: theta)
+
+    def go_on() -> Array:
+        closer, last = more_steps(theta, NEWTON_STEPS - 1)
+        return lax.cond(settled(last), lambda: closer, from_afar)
+
+    return lax.cond(settled(step) | ~jnp.asarray(matter), lambda: theta, go_on)
 
 
 def catoni_rate(pulls: Array, log_term: Array, variance: Array) -> Array:

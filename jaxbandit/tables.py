@@ -4,7 +4,7 @@ import dataclasses
 import math
 import pathlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
@@ -17,6 +17,8 @@ from rich.text import Text
 from jaxbandit import entries, readers
 from jaxbandit.engine import native, usable_cores
 from jaxbandit.engine.native import cache
+from jaxbandit.engine.runner import explained
+from jaxbandit.environments import Pareto
 from jaxbandit.forecast import Forecast
 from jaxbandit.grid import text
 from jaxbandit.inspection import Inspection
@@ -150,23 +152,35 @@ def machine_table() -> Table:
     return table
 
 
+def ways_table(policies: Mapping[str, Any], num_arms: int = 10) -> Table:
+    """How every policy would be played here, and why."""
+    table = Table("policy", "played by", f"because (K = {num_arms}, float32)", box=None, title_justify="left")
+    given = {"horizon": 10_000, "moment_order": 1.5, "moment_bound": 2.0}
+    arms = Pareto(means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
+    for name, cls in sorted(policies.items()):
+        try:
+            policy = cls(**{field: value for field, value in given.items() if field in public_fields(cls)})
+            way, why = explained(policy, arms)
+        except (TypeError, ValueError) as error:
+            way, why = "not tried", str(error)
+        table.add_row(name, way, why)
+    return table
+
+
 def _llvm() -> str:
     if native.unavailable():
         return f"not usable: {native.unavailable()}"
     from jaxbandit.engine.native import compile as compiler
 
     version = ".".join(map(str, compiler.llvm_version()))
-    lanes = " and ".join(f"{native.lanes_of(dtype, 10)} ({dtype})" for dtype in ("float32", "float64"))
-    return (
-        f"{metadata.version('llvmlite')} (LLVM {version}), {compiler.host_name()}, vectors of {lanes} games at 10 arms"
-    )
+    return f"{metadata.version('llvmlite')} (LLVM {version}), {compiler.host_name()}"
 
 
 def _way() -> str:
     if jax.default_backend() != "cpu":
         return f"JAX's scan, on the {jax.default_backend()}; Engine(way='native') plays on the CPU instead"
     if native.unavailable():
-        return "JAX's scan, some 20 times slower: LLVM is not usable here; pip install --force-reinstall llvmlite"
+        return "JAX's scan, some 20 to 50 times slower: LLVM is not usable here; pip install --force-reinstall llvmlite"
     return "machine code made by LLVM: results are the same to the bit on every CPU"
 
 

@@ -175,7 +175,10 @@ def test_bad_study_ends_with_its_message(tmp_path, monkeypatch, main):
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
-        ("doctor", ("cores", "JAX devices", "games are played by", "compiled code", "jaxlib", "llvmlite")),
+        (
+            "doctor",
+            ("cores", "JAX devices", "games are played by", "compiled code", "jaxlib", "llvmlite", "uniinf", "native"),
+        ),
         (
             "list",
             ("uniinf", "pareto", "* must be given", "damped=true", "law*, growth=1.6, lengths", "table* (or losses)"),

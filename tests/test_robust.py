@@ -91,9 +91,12 @@ def test_middle_two(count):
 def test_middle_two_one_by_one(spread):
     values = np.random.default_rng(spread).integers(-spread, spread, 60).astype(np.float64)
     lower = upper = jnp.zeros(())
-    add = quick_jit(robust.middle_two_with)
+    add_to_odd, add_to_even = quick_jit(robust.middle_two_with), quick_jit(robust.middle_with)
     for count in range(60):
-        lower, upper = add(values, jnp.int32(count), lower, upper, values[count])
+        if count % 2:
+            lower, upper = add_to_odd(values, jnp.int32(count), lower, values[count])
+        else:
+            lower = upper = add_to_even(lower, upper, jnp.int32(count), values[count])
         ordered = np.sort(values[: count + 1])
         assert (lower, upper) == (ordered[count // 2], ordered[(count + 1) // 2])
 

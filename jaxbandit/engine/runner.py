@@ -134,18 +134,33 @@ def chosen(shape: Shape, way: str | None = None) -> Any:
             return native.compiled(shape)
         except native.UnsupportedError as error:
             policy, environment = (type(side).__name__ for side in shape.pair(shape.parameters))
-            where = f" at {error.where}" if error.where else ""
-            reason = (
-                f"{policy} in {environment} uses the primitive '{error.primitive}'{where}, which has no native rule"
-            )
+            reason = f"{policy} in {environment} {_obstacle(error)}"
     _reasons[shape] = reason
     warnings.warn(
-        f"{reason}; the games are played by JAX's scan instead: the results are right, but a CPU takes some 20 times "
-        "as long. Engine(way='scan') asks for the scan and "
-        "silences this.",
+        f"{reason}; the games are played by JAX's scan instead: the results are right, but a CPU takes some 20 to 50 "
+        "times as long (docs/speed.md). Engine(way='scan') asks for the scan and silences this.",
         stacklevel=2,
     )
     return None
+
+
+def _obstacle(error: native.UnsupportedError) -> str:
+    where = f" at {error.where}" if error.where else ""
+    return f"uses '{error.primitive}'{where}, which has no native rule"
+
+
+def explained(policy: Policy, environment: Environment) -> tuple[str, str]:
+    """Returns how games of a pair are played here, "native" or "scan", and why; compiles nothing."""
+    if jax.default_backend() != "cpu":
+        return "scan", f"JAX's default device is a {jax.default_backend()}"
+    if native.unavailable():
+        return "scan", f"LLVM is not usable: {native.unavailable()}"
+    shape = Job([policy], [environment], np.ones(1, int), 1, 0).shape()
+    try:
+        native.check(shape)
+    except native.UnsupportedError as error:
+        return "scan", f"it {_obstacle(error)}"
+    return "native", f"every operation has a rule; vectors of {native.lanes_of(shape)} games"
 
 
 @dataclasses.dataclass

@@ -174,16 +174,13 @@ class AdaRUCB:
         edges = jnp.asarray(self._edges(), loss.dtype)
         share = jnp.minimum(jnp.abs(loss) / edges, 1)
         kept = jnp.where(jnp.abs(loss) > edges, 0, -loss)  # [E]; a NaN is kept, and marks the game
-        nowhere = state.pulls.shape[0]
-        first, second = (jnp.where(over | ~now, nowhere, arm) for now in (odd, ~odd))
-        return AdaRState(
-            pulls=pulls,
-            nonzero=nonzero,
-            last=last,
-            spoilt=spoilt,
-            fill=state.fill.at[:, second].add(share * share),
-            sums=state.sums.at[:, :, first].add(jnp.stack([kept, kept * kept], axis=1)),
+        where = jnp.where(over, state.pulls.shape[0], arm)  # beyond the last arm nothing is added
+        fill, sums = lax.cond(
+            odd,
+            lambda: (state.fill, state.sums.at[:, :, where].add(jnp.stack([kept, kept * kept], axis=1))),
+            lambda: (state.fill.at[:, where].add(share * share), state.sums),
         )
+        return AdaRState(pulls=pulls, nonzero=nonzero, last=last, spoilt=spoilt, fill=fill, sums=sums)
 
     def _trimmed_on_the_grid(self, state: AdaRState, target: Array) -> tuple[Array, Array, Array]:
         """Threshold, sum and sum of squares at the first edge with F <= target, or at the last edge; each [K]."""

@@ -243,19 +243,20 @@ class RobustUCB:
         doubles = size > before  # neighbours are merged
         place = (n - 1) // before
         grown = state.blocks.at[place, arm].add(reward)
-        old = pick(state.lower, arm), pick(state.upper, arm)
-
-        def complete() -> tuple[Array, Array, Array]:
-            row = grown[:, arm]
-            return row, *robust.middle_two_with(row, place, *old, grown[place, arm])
+        new, old = grown[place, arm], (pick(state.lower, arm), pick(state.upper, arm))
 
         def merge() -> tuple[Array, Array, Array]:
-            merged = jnp.concatenate([jnp.sum(row.reshape(-1, 2), axis=1), jnp.zeros(count // 2)])
-            lower, upper = robust.middle_two(merged, n // size)
-            return jnp.where(played[None, :], merged[:, None], grown), lower, upper
+            merged = jnp.sum(grown[:, arm].reshape(-1, 2), axis=1)
+            row = jnp.concatenate([merged, jnp.zeros(count // 2)])
+            return jnp.where(played[None, :], row[:, None], grown), *robust.middle_two(merged, n // size)
 
-        # Nothing changes until a block is full; few rounds see all of them full.
-        row, *middle = lax.cond(n % before == 0, complete, lambda: (jnp.zeros(count), *old))
+        # Nothing changes until a block is full. Every second time the middle ones tell the new median; else the
+        # others are looked through. Few rounds see all of them full.
+        full, even = n % before == 0, place % 2 == 0
+        middle = [jnp.where(full & even, robust.middle_with(*old, place, new), half) for half in old]
+        middle = lax.cond(
+            full & ~even, lambda: robust.middle_two_with(grown[:, arm], place, old[0], new), lambda: tuple(middle)
+        )
         blocks, *middle = lax.cond(doubles, merge, lambda: (grown, *middle))
         middle = [jnp.where(jnp.isnan(reward), reward, half) for half in middle]  # a NaN marks the game
         lower, upper = (

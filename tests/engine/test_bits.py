@@ -103,7 +103,7 @@ def joined(parts):
 def games_of(name, width=None):
     """Machine code for the host, at its usual width."""
     shape = case(name)[0]
-    return Games(shape, width or lanes_of(shape.dtype, shape.num_arms))
+    return Games(shape, width or lanes_of(shape))
 
 
 @every

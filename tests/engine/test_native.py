@@ -421,7 +421,7 @@ def assert_told(said, policy, word):
     assert [entry.category for entry in said] == [UserWarning]
     message, (lines, first) = str(said[0].message), inspect.getsourcelines(policy)
     line = first + next(n for n, text in enumerate(lines) if word in text)
-    assert f"{policy.__name__} in Bernoulli uses the primitive 'eigh' at {__file__}:{line}, " in message, message
+    assert f"{policy.__name__} in Bernoulli uses 'eigh' at {__file__}:{line}, " in message, message
 
 
 def test_a_policy_without_a_rule_is_played_by_the_scan():

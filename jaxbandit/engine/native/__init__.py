@@ -5,6 +5,7 @@ operations are used, in a fixed order, so that results are the same to the bit o
 """
 
 from jaxbandit.engine.native.games import Games as Games
+from jaxbandit.engine.native.games import check as check
 from jaxbandit.engine.native.games import compiled as compiled
 from jaxbandit.engine.native.games import lanes_of as lanes_of
 from jaxbandit.engine.native.games import unavailable as unavailable

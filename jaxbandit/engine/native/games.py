@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxbandit.engine import round as rounds
 from jaxbandit.engine.native import cache, program
+from jaxbandit.engine.native.arrays import SMALL
 from jaxbandit.engine.native.kernel import Writer
 from jaxbandit.engine.native.layout import aligned
 from jaxbandit.engine.native.program import Programs
@@ -39,15 +40,17 @@ def unavailable() -> str:
     return ""
 
 
-def lanes_of(dtype: str, num_arms: int) -> int:
-    """Returns the lanes of a vector: two registers of the processor for few arms, else one.
+def lanes_of(shape: Shape) -> int:
+    """Returns the lanes of a vector: two registers of the processor for few arms without tables, else one.
 
-    Two hide the time that divisions and sums take; with many arms they no longer fit (``benchmarks.width`` measures).
+    Two hide the time that divisions and sums take. With many arms they no longer fit (``benchmarks.width`` measures),
+    and a table is searched for all lanes of a vector whenever one of them asks.
     """
     from jaxbandit.engine.native import compile as compiler
 
     register = 64 if "+avx512f" in compiler.host_features().split(",") else 32
-    return register // np.dtype(dtype).itemsize * (2 if num_arms <= FEW_ARMS else 1)
+    fits = shape.num_arms <= FEW_ARMS and all(leaf.size <= SMALL for leaf in jax.tree.leaves(shape.carry))
+    return register // np.dtype(shape.dtype).itemsize * (2 if fits else 1)
 
 
 def compiled(shape: Shape, width: int | None = None) -> "Games":
@@ -56,11 +59,23 @@ def compiled(shape: Shape, width: int | None = None) -> "Games":
     Raises:
       UnsupportedError: The round has a primitive without a rule.
     """
-    width = width or lanes_of(shape.dtype, shape.num_arms)
+    width = width or lanes_of(shape)
     with _lock:
         if (shape, width) not in _known:
             _known[shape, width] = Games(shape, width)
         return _known[shape, width]
+
+
+def check(shape: Shape) -> None:
+    """Lowers the games of a shape without compiling them.
+
+    Raises:
+      UnsupportedError: The round has a primitive without a rule.
+    """
+    from jaxbandit.engine.native import compile as compiler
+
+    with jax.enable_x64(shape.dtype == "float64"):
+        Writer(programs_of(shape), lanes_of(shape), compiler.family(), compiler.llvm_version()[0]).source()
 
 
 def programs_of(shape: Shape) -> Programs:
