@@ -21,7 +21,7 @@ def play(
     """Plays a whole study as one pure function of arrays, for use under ``jit``, ``vmap``, ``shard_map``.
 
     On a CPU it calls machine code; under differentiation, on accelerators, and if ``way`` is "scan", it is plain JAX,
-    which takes some 20 times as long on a CPU. ``simulate`` does the same block by block.
+    which takes some 20 to 50 times as long on a CPU. ``simulate`` does the same block by block.
 
     Args:
       policy: One policy. For a sweep, ``vmap`` over one with stacked fields.

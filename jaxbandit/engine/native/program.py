@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend import core
 
 # Primitives that hold a jaxpr to be evaluated in place.
@@ -108,10 +109,22 @@ def divided(program: Program, fixed: Sequence[Name]) -> tuple[Program, Program]:
     return first.without_unused(), second.without_unused()
 
 
+def _signature(eqn: Any, operands: Sequence[Any]) -> Any:
+    """What an equation computes, such that equal ones have equal results; None if that cannot be told."""
+    read = [(str(a.aval), np.asarray(a.val).tobytes()) if isinstance(a, core.Literal) else a for a in operands]
+    signature = (eqn.primitive, *sorted(eqn.params.items()), *read)
+    try:
+        hash(signature)
+    except TypeError:
+        return None
+    return signature
+
+
 def flattened(closed: core.ClosedJaxpr) -> Program:
     """The program of a closed jaxpr."""
     equations: list[Equation] = []
     constants: dict[Name, Any] = {}
+    known: dict[Any, list[Name]] = {}  # what was computed before: a loop over a large array is not written twice
 
     def walk(jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any], calls: tuple = ()) -> list[Any]:
         names: dict[Any, Any] = dict(zip(jaxpr.invars, arguments, strict=True))
@@ -131,11 +144,14 @@ def flattened(closed: core.ClosedJaxpr) -> Program:
             elif eqn.primitive.name == "optimization_barrier":
                 results = operands
             else:
-                results = [Name(var.aval) for var in eqn.outvars]
-                effects = bool(eqn.effects)
-                equations.append(
-                    Equation(eqn.primitive, eqn.params, operands, results, (eqn.source_info, *calls), effects)
-                )
+                signature = None if eqn.effects else _signature(eqn, operands)
+                results = known.get(signature) if signature else None
+                if results is None:
+                    results = [Name(var.aval) for var in eqn.outvars]
+                    sources, effects = (eqn.source_info, *calls), bool(eqn.effects)
+                    equations.append(Equation(eqn.primitive, eqn.params, operands, results, sources, effects))
+                    if signature:
+                        known[signature] = results
             names.update(zip(eqn.outvars, results, strict=True))
         return [renamed(atom) for atom in jaxpr.outvars]
 
