@@ -36,7 +36,9 @@ def study(policy: dict[str, Any], environment: dict[str, Any], seeds: int, horiz
     )
 
 
-def plans(policy: dict[str, Any], swept: str, values: list[float], horizon: int) -> dict[str, jb.Study]:
+def plans(
+    policy: dict[str, Any], swept: str, values: list[float], horizon: int, seeds: int = SEEDS
+) -> dict[str, jb.Study]:
     """The sweep, and one point of it with as many games."""
     where = "environment" if swept not in public_fields(jb.POLICIES[policy["name"]]) else "policy"
 
@@ -46,8 +48,8 @@ def plans(policy: dict[str, Any], swept: str, values: list[float], horizon: int)
         return study(policy | sides["policy"], sides["environment"], seeds, horizon)
 
     return {
-        f"{POINTS} points x {SEEDS} seeds": made(values, SEEDS),
-        f"1 point x {POINTS * SEEDS} seeds": made(values[POINTS // 2], POINTS * SEEDS),
+        f"{len(values)} points x {seeds} seeds": made(values, seeds),
+        f"1 point x {len(values) * seeds} seeds": made(values[len(values) // 2], len(values) * seeds),
     }
 
 
@@ -134,6 +136,8 @@ def table(found: dict[str, tuple[str, float]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--horizon", type=int, default=10_000, help="without --all")
+    parser.add_argument("--points", type=int, default=POINTS, help="without --all")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="of a point, without --all")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--all", nargs="*", metavar="POLICY", help="every policy, or those that are named")
     parser.add_argument(
@@ -141,12 +145,13 @@ def main() -> None:
     )
     args = parser.parse_args()
     if args.all is None:
-        made = plans({"name": "uniinf"}, "initial_scale", np.geomspace(1, 64, POINTS).tolist(), args.horizon)
+        values = np.geomspace(1, 64, args.points).tolist()
+        made = plans({"name": "uniinf"}, "initial_scale", values, args.horizon, args.seeds)
         warmed(made)
         times = ratio(made, args.repeats)
         print(f"ratio of the medians: {times:.3f} (limit {LIMIT})")
         if args.keep:
-            records.keep("sweep", {"policy": "uniinf", "ratio": times})
+            records.keep("sweep", {"policy": "uniinf", "points": args.points, "seeds": args.seeds, "ratio": times})
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # Catoni is told an order this world does not have

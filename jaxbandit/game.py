@@ -243,6 +243,9 @@ def compensated_add(total: Array, lost: Array, term: Array) -> tuple[Array, Arra
 
 def is_stationary(environment: Environment) -> bool:
     """Whether ``means(t)`` ignores ``t``, read off its jaxpr."""
-    jaxpr = jax.make_jaxpr(lambda environment, t: environment.means(t))(as_arrays(environment), jnp.int32(1)).jaxpr
+    dtype = jnp.result_type(float)
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), dtype), environment)
+    t = jax.ShapeDtypeStruct((), jnp.int32)
+    jaxpr = jax.make_jaxpr(lambda environment, t: environment.means(t))(shapes, t).jaxpr
     used = [atom for eqn in jaxpr.eqns for atom in eqn.invars] + list(jaxpr.outvars)
     return not any(atom is jaxpr.invars[-1] for atom in used)

@@ -169,9 +169,23 @@ class Operations:
         return self._call(f"llvm.{name}.{self.mangled(kind, wide)}", arguments, kind, wide, flags)
 
     def convert_saturating(self, a: Value, kind: str, signed: bool) -> Value:
-        """A floating-point number as an integer, cut off at the ends; NaN becomes 0."""
-        name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{self.mangled(kind, a.wide)}.{self.mangled(a.kind, a.wide)}"
-        return self._call(name, (a,), kind, a.wide)
+        """A floating-point number as an integer, cut off at the ends; NaN becomes 0.
+
+        LLVM has an intrinsic for it, but takes vectors apart for it, number by number.
+        """
+        bits = BITS[kind]
+        low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)
+        below = self.compare("lt", a, self.constant(low, a.kind))
+        above = self.compare("ge", a, self.constant(high, a.kind))
+        inside = [self.compare("ge", a, self.constant(low, a.kind)), self.compare("lt", a, self.constant(high, a.kind))]
+        fits = self.binary("and", *inside)
+        number = self.select(fits, a, self.constant(0, a.kind))
+        wider = "i32" if bits < 32 else kind
+        whole = self.cast("fptosi" if signed else "fptoui", number, wider)
+        if wider != kind:
+            whole = self.cast("trunc", whole, kind)
+        whole = self.select(above, self.constant(high - 1, kind), whole)
+        return self.select(below, self.constant(low, kind), whole)
 
     def any_lane(self, condition: Value) -> Value:
         """Whether the condition holds in any lane, as a scalar."""
