@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import os
 import pathlib
 import threading
 import time
@@ -128,7 +129,9 @@ class Player:
         return left
 
     def _parts(self, cell: Cell) -> list:
-        return sorted(self.store.parts.glob(f"{cell.name.removesuffix('.nc')}.*.part"))
+        start = f"{cell.name.removesuffix('.nc')}."
+        names = os.listdir(self.store.parts) if self.store.parts.is_dir() else []
+        return sorted(self.store.parts / name for name in names if name.startswith(start) and name.endswith(".part"))
 
     def _read_part(self, path) -> tuple[np.ndarray, dict[str, np.ndarray], Snapshot] | None:
         try:
