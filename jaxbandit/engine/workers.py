@@ -48,6 +48,22 @@ def in_order(
                 thread.join()
 
 
+def apart(work: Callable[[], Result]) -> Result:
+    """Returns ``work()``, done on a thread of its own: while it computes outside of Python, Ctrl-C is heard here."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    future: Future = Future()
+
+    def serve() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return future.result()
+
+
 def _serve(work: Callable, tasks: queue.SimpleQueue, halt: threading.Event, errors: list[BaseException]) -> None:
     while (task := tasks.get()) is not None:
         item, future = task

@@ -1,10 +1,14 @@
 """Blocks on several threads: results in order, few waiting, nobody left playing when something goes wrong."""
 
+import hashlib
+import os
+import signal
 import threading
 import time
 
 import pytest
 
+import jaxbandit as jb
 from jaxbandit.engine import workers
 
 
@@ -91,3 +95,29 @@ def test_threads_that_cannot_all_be_started_leave_none_behind(monkeypatch):
     with pytest.raises(RuntimeError, match="can't start new thread"):
         workers.in_order(lambda item, halt: item, range(10), 3, lambda _: None)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("what", ["compiling", "playing"])
+def test_an_interrupt_is_heard_while_machine_code_is_made_or_played(what, monkeypatch):
+    """Both compute outside of Python, where no signal is heard, as the hash does here."""
+    from jaxbandit.engine.native import cache, games
+    from jaxbandit.engine.native import compile as compiler
+
+    if what == "compiling":
+        monkeypatch.setattr(cache, "read", lambda key: None)
+        monkeypatch.setattr(games, "_known", {})
+        monkeypatch.setattr(compiler, "object_code", lambda *args: hashlib.pbkdf2_hmac("sha256", b"", b"", 8_000_000))
+    else:
+        advance = games.Block.advance
+        monkeypatch.setattr(games.Block, "advance", lambda *args: (time.sleep(0.2), advance(*args))[1])
+    sent = []
+
+    def interrupt():
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(1.0, interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        policy, environment = jb.UniINF(horizon=100), jb.Bernoulli(means=[0.2, 0.8])
+        jb.simulate(policy, environment, horizon=10_000, num_seeds=2, record=[10_000], engine=jb.Engine(chunk=16))
+    assert time.perf_counter() - sent[0] < 0.3 + 0.2 * (what == "playing")  # a call under way is played to its end

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.engine import round as rounds
+from jaxbandit.engine import workers
 from jaxbandit.engine.native import cache, program
 from jaxbandit.engine.native.arrays import SMALL
 from jaxbandit.engine.native.kernel import Writer
@@ -132,7 +133,7 @@ class Games:
         key = cache.name(str(VERSION), str(compiler.llvm_version()), cpu, features, source.text)
         code = cache.read(key)
         if code is None:
-            code = compiler.object_code(source.text, cpu, features)
+            code = workers.apart(lambda: compiler.object_code(source.text, cpu, features))
             cache.write(key, code)
         self._code = compiler.Code(code, cpu, features)
         self._begin = self._code.function("begin", *[_POINTER] * 4, _NUMBER, _NUMBER)
