@@ -18,7 +18,7 @@ import numpy as np
 
 import jaxbandit as jb
 from benchmarks import records
-from jaxbandit.campaign import Report
+from jaxbandit.runs.campaign import Report
 from jaxbandit.types import is_static, public_fields
 
 POINTS, SEEDS = 100, 64

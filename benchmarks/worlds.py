@@ -16,9 +16,9 @@ import jaxbandit as jb
 from benchmarks.records import replaced
 from jaxbandit import random
 from jaxbandit.arms import pick
+from jaxbandit.cli.tables import default_text
 from jaxbandit.engine import usable_cores
 from jaxbandit.environments.laws import Law
-from jaxbandit.tables import default_text
 from jaxbandit.types import Array, field, public_fields, pytree
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "worlds.md"

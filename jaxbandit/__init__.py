@@ -11,8 +11,10 @@ from jaxbandit.game import start as start
 from jaxbandit.game import step as step
 from jaxbandit.grid import grid as grid
 from jaxbandit.policies import POLICIES as POLICIES
-from jaxbandit.readers import read_table as read_table
+from jaxbandit.tables.readers import read_table as read_table
 from jaxbandit.version import __version__ as __version__
+
+__path__.append(f"{__path__[0]}/moved")  # modules at the paths that they had before 0.2, which say where they are now
 
 globals().update({cls.__name__: cls for cls in (*POLICIES.values(), *ENVIRONMENTS.values())})
 
@@ -20,41 +22,41 @@ if _typing.TYPE_CHECKING:
     from jaxbandit import plots as plots
     from jaxbandit import report as report
     from jaxbandit import sensitivity as sensitivity
-    from jaxbandit.assemble import load as load
-    from jaxbandit.forecast import plan as plan
-    from jaxbandit.growth import onset as onset
-    from jaxbandit.growth import slope as slope
-    from jaxbandit.ranks import ranking as ranking
-    from jaxbandit.results import compare as compare
-    from jaxbandit.results import product as product
-    from jaxbandit.results import summary as summary
-    from jaxbandit.run_study import run as run
+    from jaxbandit.analysis.growth import onset as onset
+    from jaxbandit.analysis.growth import slope as slope
+    from jaxbandit.analysis.ranks import ranking as ranking
+    from jaxbandit.analysis.statistics import band as band
+    from jaxbandit.analysis.statistics import exceedance as exceedance
+    from jaxbandit.analysis.statistics import quantile as quantile
+    from jaxbandit.dataset.results import compare as compare
+    from jaxbandit.dataset.results import product as product
+    from jaxbandit.dataset.results import summary as summary
+    from jaxbandit.runs.forecast import plan as plan
+    from jaxbandit.runs.run_study import run as run
     from jaxbandit.search.families import Family as Family
     from jaxbandit.search.front import tune as tune
     from jaxbandit.search.front import worst as worst
     from jaxbandit.simulation import simulate as simulate
-    from jaxbandit.statistics import band as band
-    from jaxbandit.statistics import exceedance as exceedance
-    from jaxbandit.statistics import quantile as quantile
-    from jaxbandit.study import Study as Study
+    from jaxbandit.store.assemble import load as load
+    from jaxbandit.studies.study import Study as Study
 
 # What makes or reads datasets is imported when it is first named: xarray takes as long to import as JAX.
 _LATER = {
     "Family": "search.families",
-    "Study": "study",
-    "band": "statistics",
-    "compare": "results",
-    "exceedance": "statistics",
-    "load": "assemble",
-    "onset": "growth",
-    "plan": "forecast",
-    "product": "results",
-    "quantile": "statistics",
-    "ranking": "ranks",
-    "run": "run_study",
+    "Study": "studies.study",
+    "band": "analysis.statistics",
+    "compare": "dataset.results",
+    "exceedance": "analysis.statistics",
+    "load": "store.assemble",
+    "onset": "analysis.growth",
+    "plan": "runs.forecast",
+    "product": "dataset.results",
+    "quantile": "analysis.statistics",
+    "ranking": "analysis.ranks",
+    "run": "runs.run_study",
     "simulate": "simulation",
-    "slope": "growth",
-    "summary": "results",
+    "slope": "analysis.growth",
+    "summary": "dataset.results",
     "tune": "search.front",
     "worst": "search.front",
 }

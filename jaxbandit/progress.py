@@ -1,9 +1,9 @@
 """A progress bar on the terminal, or whatever function the caller gave."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from jaxbandit.engine.runner import Progress
+Progress = Callable[[int, int], None]  # receives (seed-rounds done, seed-rounds in all)
 
 
 @contextlib.contextmanager

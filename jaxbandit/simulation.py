@@ -8,15 +8,15 @@ import jax
 import numpy as np
 import xarray as xr
 
-from jaxbandit import assumptions, labels, results
 from jaxbandit.checks import check_choice, check_history, check_seed, check_whole, recorded_rounds
-from jaxbandit.engine import runner
-from jaxbandit.engine.runner import Engine, Job, Timing
+from jaxbandit.dataset import labels, results
+from jaxbandit.engine import Engine, Job, Sink, Timing, by_structure, measure_names, run_job
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, as_grid, for_run, registry_name, suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.progress import bar
 from jaxbandit.random import PRNG
+from jaxbandit.theory import assumptions
 from jaxbandit.types import check_single, validate
 from jaxbandit.version import __version__
 
@@ -117,8 +117,8 @@ class _Study:
         """Plays every group of points; variables come as [P, E, seed, round, ...]."""
         total = len(self.policies) * len(self.environments) * self.num_seeds * int(self.rounds[-1])
         done = 0
-        for policy_index in runner.by_structure(self.policies):
-            for environment_index in runner.by_structure(self.environments):
+        for policy_index in by_structure(self.policies):
+            for environment_index in by_structure(self.environments):
                 job = Job(
                     policies=[self.policies[p] for p in policy_index],
                     environments=[self.environments[e] for e in environment_index],
@@ -129,7 +129,7 @@ class _Study:
                     trace=self.trace,
                 )
                 sink = self._sink(job, np.asarray(policy_index), np.asarray(environment_index))
-                runner.run(job, config, sink, lambda now, _, done=done: progress(done + now, total), timing)
+                run_job(job, config, sink, lambda now, _, done=done: progress(done + now, total), timing)
                 done += job.num_lanes * int(self.rounds[-1])
         return self.variables
 
@@ -144,7 +144,7 @@ class _Study:
             coords |= {"traced_seed": np.arange(self.trace), "t": np.arange(1, self.rounds[-1] + 1)}
         return coords
 
-    def _sink(self, job: Job, policy_index: np.ndarray, environment_index: np.ndarray) -> runner.Sink:
+    def _sink(self, job: Job, policy_index: np.ndarray, environment_index: np.ndarray) -> Sink:
         """Takes blocks in lane order and puts them where they belong; a summary is made of whole cells."""
         pending: list[dict[str, np.ndarray]] = []
 
@@ -188,7 +188,7 @@ class _Study:
 
     def _check_measure(self, name: str) -> None:
         for policy in self.policies:
-            known = runner.measure_names(policy, self.num_arms)
+            known = measure_names(policy, self.num_arms)
             if name not in known:
                 raise ValueError(f"{type(policy).__name__} has no measure {name!r}; {suggest(name, known)}")
 

@@ -32,7 +32,7 @@ def x64():
 @pytest.fixture
 def shown(monkeypatch):
     """What was on the figures when they were saved: legends, titles, notes, texts of the panels, lines."""
-    from jaxbandit import style  # with matplotlib: late
+    from jaxbandit.plots import style  # with matplotlib: late
 
     seen = {}
 

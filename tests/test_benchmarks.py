@@ -13,8 +13,8 @@ import pytest
 
 import jaxbandit as jb
 from benchmarks import competitors, guard, peer_worker, peers, records, roofline, speed, surface, sweeps
-from jaxbandit.cells import games
 from jaxbandit.engine import usable_cores
+from jaxbandit.store.cells import games
 
 ROOT = pathlib.Path(__file__).parents[1]
 

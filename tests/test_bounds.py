@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxbandit import bounds
+from jaxbandit.theory import bounds
 
 
 @pytest.mark.parametrize("alpha", [1.1, 1.5, 2.0])

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import certify as certificates
-from jaxbandit.certify import CONTROLS, broken, certify, default_worlds, holds, read_worlds
+from jaxbandit.certify import certificates as certificates
+from jaxbandit.certify.certificates import CONTROLS, broken, certify, default_worlds, holds, read_worlds
+from jaxbandit.certify.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.engine import tallies
-from jaxbandit.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.game import as_arrays
 from jaxbandit.types import field, pytree
 from tests import test_facts

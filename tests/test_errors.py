@@ -5,8 +5,9 @@ import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit import assemble, study
 from jaxbandit.checks import check_history
+from jaxbandit.store import assemble
+from jaxbandit.studies import study
 
 POLICY, WORLD = jb.UniINF(horizon=10), jb.Bernoulli(means=[0.2, 0.5])
 

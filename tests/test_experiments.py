@@ -10,11 +10,16 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import jaxbandit as jb
-from jaxbandit import cells, cli, comparison, plots, style, theory
-from jaxbandit.comparison import writers
-from jaxbandit.figures import FIGURES, read_figures
-from jaxbandit.quick import thinned
-from jaxbandit.study import DataNeededError, Study, parse
+from jaxbandit import plots
+from jaxbandit.analysis import comparison
+from jaxbandit.analysis.comparison import writers
+from jaxbandit.cli import app as cli
+from jaxbandit.plots import style
+from jaxbandit.store import cells
+from jaxbandit.studies.figures import FIGURES, read_figures
+from jaxbandit.studies.quick import thinned
+from jaxbandit.studies.study import DataNeededError, Study, parse
+from jaxbandit.theory import guarantees as theory
 
 EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
 ROUNDS = np.unique(np.rint(np.geomspace(1, 4096, 25)).astype(int))

@@ -10,7 +10,8 @@ import scipy.stats
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit import ranks, statistics, student
+from jaxbandit.analysis import ranks, statistics
+from jaxbandit.dataset import student
 from jaxbandit.report import findings, sections
 from tests.helpers import assert_count
 from tests.report_cases import kept_as_summary, study, written

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from jaxbandit.inspection import hill, hill_path, inspect, skipped_rounds
-from jaxbandit.measured import truncated_mean
+from jaxbandit.environments.measured import truncated_mean
+from jaxbandit.tables.inspection import hill, hill_path, inspect, skipped_rounds
 from tests.helpers import assert_count
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.coupled import final_regret, play_pairs
 from jaxbandit.parameters import as_box, check_range, full_name, having, movable, move, place, value_of, with_value
+from jaxbandit.runs.coupled import final_regret, play_pairs
 
 SMALL = jb.Engine(block=64)
 PARETO = jb.Pareto(means=[0.5, 1.0, 1.5], tail_index=1.6)

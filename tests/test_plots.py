@@ -7,7 +7,9 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import jaxbandit as jb
-from jaxbandit import cli, plots, style
+from jaxbandit import plots
+from jaxbandit.cli import app as cli
+from jaxbandit.plots import style
 from jaxbandit.plots.common import scale_regret
 from tests.plot_cases import LABELS, synthetic
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import plots, style
+from jaxbandit import plots
+from jaxbandit.plots import style
 from tests.plot_cases import LABELS, ROUNDS, synthetic
 
 WORLDS = {

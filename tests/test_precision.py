@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from jaxbandit import precision
-from jaxbandit.cellfile import final_moments
+from jaxbandit.runs import precision
+from jaxbandit.store.cellfile import final_moments
 
 STUDIES = 500
 # Regrets as policies have them: (a draw of n, the mean). "stuck": one seed in fifty settles on a wrong arm.

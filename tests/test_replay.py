@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import labels, random
+from jaxbandit import random
+from jaxbandit.dataset import labels
 from jaxbandit.engine import native, tallies
 from jaxbandit.game import is_stationary
 from jaxbandit.grid import as_grid

@@ -12,9 +12,10 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import jaxbandit as jb
-from jaxbandit import cli, plots, report
+from jaxbandit import plots, report
+from jaxbandit.cli import app as cli
 from jaxbandit.report import findings, points, sections, tails, verdicts, words
-from jaxbandit.store import StoreError
+from jaxbandit.store.directory import StoreError
 from tests.report_cases import Outside, kept_as_summary, study, written
 
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import bounds, comparison, report
+from jaxbandit import report
+from jaxbandit.analysis import comparison
 from jaxbandit.report import findings, growth, points
+from jaxbandit.theory import bounds
 from tests.browser import WAIT, visit
 from tests.report_cases import kept_as_summary, study, worlds_of, written
 

@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit import results
+from jaxbandit.dataset import results
 from jaxbandit.grid import vector_label
 from jaxbandit.types import field, pytree
 from tests.helpers import assert_mean

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import robust
 from jaxbandit.game import as_arrays
+from jaxbandit.policies import robust
 from tests.reference import adar_ucb, robust_ucb
 from tests.reference.robust_moss import RobustMOSS
 from tests.test_contract import HORIZON, Given, play, quick_jit

@@ -8,10 +8,10 @@ import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit import cellfile
-from jaxbandit.campaign import Report
 from jaxbandit.engine import blocks, checkpoint
-from jaxbandit.player import Player
+from jaxbandit.runs.campaign import Report
+from jaxbandit.runs.player import Player
+from jaxbandit.store import cellfile
 
 SWITCHING = {"name": "switching", "law": {"name": "bernoulli", "means": [0.2, 0.8]}, "lengths": [30, 50, 1000]}
 BASE = {

@@ -14,9 +14,9 @@ import pytest
 import scipy.stats
 
 import jaxbandit as jb
-from jaxbandit import study
 from jaxbandit.environments.laws import Law
 from jaxbandit.environments.schedules.drifting import reflected, walk
+from jaxbandit.studies import study
 from jaxbandit.types import field, public_fields, pytree
 from tests.helpers import assert_refused
 from tests.test_contract import quick_jit

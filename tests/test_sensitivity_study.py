@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import jaxbandit as jb
 from jaxbandit import sensitivity
-from jaxbandit.cli import app
-from jaxbandit.study import Study, parse
+from jaxbandit.cli.app import app
+from jaxbandit.studies.study import Study, parse
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "sensitivity.md").read_text(encoding="utf-8")

@@ -14,9 +14,9 @@ import xarray as xr
 from scipy import stats
 
 import jaxbandit as jb
-from jaxbandit.growth import onset, slope
-from jaxbandit.ranks import holm, ranking, skewness_corrected_p
-from jaxbandit.statistics import band, bootstrap_interval, exceedance, normal_interval, quantile
+from jaxbandit.analysis.growth import onset, slope
+from jaxbandit.analysis.ranks import holm, ranking, skewness_corrected_p
+from jaxbandit.analysis.statistics import band, bootstrap_interval, exceedance, normal_interval, quantile
 from tests.helpers import assert_count
 
 ROUNDS = np.geomspace(1, 2**11, 12)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import cells, entries, study
-from jaxbandit.labels import labels
-from jaxbandit.study import Study
+from jaxbandit.dataset.labels import labels
+from jaxbandit.store import cells
+from jaxbandit.studies import entries, study
+from jaxbandit.studies.study import Study
 
 ROOT = pathlib.Path(__file__).parents[1]
 BASE = {

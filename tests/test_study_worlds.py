@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import cells, forecast
-from jaxbandit.campaign import Report
 from jaxbandit.engine import runner
+from jaxbandit.runs import forecast
+from jaxbandit.runs.campaign import Report
+from jaxbandit.store import cells
 
 LAW = {"name": "bernoulli", "means": [0.2, 0.8]}
 TABLE = np.random.default_rng(3).normal(0.5, 1.0, (80, 2))

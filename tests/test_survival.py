@@ -21,9 +21,10 @@ import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit import cellfile, cells, store
-from jaxbandit.campaign import Report
-from jaxbandit.store import Store, StoreError
+from jaxbandit.runs.campaign import Report
+from jaxbandit.store import cellfile, cells
+from jaxbandit.store import directory as store
+from jaxbandit.store.directory import Store, StoreError
 from tests.helpers import PEAK, knows_peak
 
 ENGINE = jb.Engine(block=64, devices=1)
@@ -141,7 +142,7 @@ def test_platforms_are_not_mixed_without_a_note(done, monkeypatch):
         return original(way) | {"jaxlib": "0.0.1"}
 
     monkeypatch.setattr(cells, "platform", another)
-    monkeypatch.setattr("jaxbandit.player.platform", another)
+    monkeypatch.setattr("jaxbandit.runs.player.platform", another)
     other = jb.run(STUDY, directory, engine=ENGINE)  # plays its own
     assert len(cell_paths(directory)) == 6 and "; " not in other.platforms
     assert "; " not in jb.load(directory).platforms  # one platform has all of it
@@ -234,7 +235,7 @@ def test_kill_at_random_moments(tmp_path):
     # Every run is a process of its own. They are forked from one that has imported all they need and started no
     # backend, and find what they compile on disk: what a start costs is not what is tested.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["jaxbandit.run_study", __name__])
+    context.set_forkserver_preload(["jaxbandit.runs.run_study", __name__])
 
     @contextlib.contextmanager
     def start(directory):

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import teams
-from jaxbandit.campaign import Report
+from jaxbandit.runs import teams
+from jaxbandit.runs.campaign import Report
 
 ENGINE = jb.Engine(block=64, devices=1)
 STUDY = """

@@ -12,9 +12,9 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import jaxbandit as jb
-from jaxbandit.cli import app
-from jaxbandit.coupled import final_regret
+from jaxbandit.cli.app import app
 from jaxbandit.engine.native import games as compiled_games
+from jaxbandit.runs.coupled import final_regret
 from jaxbandit.search.arena import TEST, derived_seed
 from jaxbandit.search.study import tune_study, worst_study
 from jaxbandit.types import Array, field, pytree

@@ -5,11 +5,52 @@ JAX and plays everywhere else. The runner deals games into blocks and blocks to 
 up in float64. The other packages use the names below.
 """
 
-from jaxbandit.engine.checkpoint import Keeper as Keeper
-from jaxbandit.engine.checkpoint import Snapshot as Snapshot
-from jaxbandit.engine.machine import usable_cores as usable_cores
-from jaxbandit.engine.pure import play as play
-from jaxbandit.engine.runner import Engine as Engine
-from jaxbandit.engine.runner import Job as Job
-from jaxbandit.engine.runner import Progress as Progress
-from jaxbandit.engine.runner import Timing as Timing
+from jaxbandit.engine.checkpoint import Keeper, Snapshot, pack, unpack
+from jaxbandit.engine.checkpoint import join as join_snapshots
+from jaxbandit.engine.machine import processor, usable_cores
+from jaxbandit.engine.native.cache import status as code_cache
+from jaxbandit.engine.native.games import llvm_summary
+from jaxbandit.engine.native.games import unavailable as native_unavailable
+from jaxbandit.engine.pure import play
+from jaxbandit.engine.runner import (
+    Engine,
+    Job,
+    Sink,
+    Timing,
+    by_structure,
+    measure_names,
+    shared_values,
+    state_size,
+    structure,
+    way_of,
+)
+from jaxbandit.engine.runner import run as run_job
+from jaxbandit.engine.tallies import best_fixed_arms
+from jaxbandit.engine.ways import explained
+
+__all__ = [
+    "Engine",
+    "Job",
+    "Keeper",
+    "Sink",
+    "Snapshot",
+    "Timing",
+    "best_fixed_arms",
+    "by_structure",
+    "code_cache",
+    "explained",
+    "join_snapshots",
+    "llvm_summary",
+    "measure_names",
+    "native_unavailable",
+    "pack",
+    "play",
+    "processor",
+    "run_job",
+    "shared_values",
+    "state_size",
+    "structure",
+    "unpack",
+    "usable_cores",
+    "way_of",
+]

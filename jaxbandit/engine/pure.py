@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit.engine import machine, runner, scan, tallies, workers
+from jaxbandit.engine import machine, runner, scan, tallies, ways, workers
 from jaxbandit.engine.round import Plan, Tally
 from jaxbandit.engine.shape import Shape
 from jaxbandit.game import Environment, Policy, as_arrays, compensated_add, is_stationary
@@ -41,7 +41,7 @@ def play(
       >>> out["pulls"].sum(axis=-1)[0].tolist()
       [10, 1000]
     """
-    if way is not None and way not in runner.WAYS:
+    if way is not None and way not in ways.WAYS:
         raise ValueError(f"way must be 'native' or 'scan', got {way!r}")
     if jnp.ndim(keys) != 1 and not (jnp.ndim(keys) == 2 and keys.dtype == jnp.uint32):
         raise ValueError(f"keys must be an array of JAX keys [N], got shape {jnp.shape(keys)}; one key is keys[None]")
@@ -51,7 +51,7 @@ def play(
     typed = jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
     words = jax.random.key_data(keys) if typed else keys
     record = jnp.asarray(record, jnp.int32)
-    games = None if way == "scan" else runner.chosen(shape, way)
+    games = None if way == "scan" else ways.chosen(shape, way)
     if games is None:
         return _results(shape, leaves, record, _totals_by_scan(shape, leaves, words, record))
 

@@ -9,7 +9,6 @@ import dataclasses
 import platform
 import threading
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,19 +16,17 @@ import jax
 import numpy as np
 
 from jaxbandit import random
-from jaxbandit.engine import blocks, machine, native, round, scan, tallies, workers
+from jaxbandit.engine import blocks, machine, native, round, scan, tallies, ways, workers
 from jaxbandit.engine.checkpoint import Keeper
 from jaxbandit.engine.shape import Shape
 from jaxbandit.game import Environment, Policy, is_stationary
+from jaxbandit.progress import Progress
 from jaxbandit.types import fingerprint, shared_leaves
 
-WAYS = ("native", "scan")
 MOST_LANES = 4096  # of a block
 BLOCK_BYTES = 64 << 20  # memory of a block's games
 TURN_LANES, MOST_TURNS = 512, 4  # a core gets at most so many blocks, of at least so many games, for its share
 SCAN_LANES = 65_536  # of a block on an accelerator
-
-Progress = Callable[[int, int], None]  # (seed-rounds done, seed-rounds in all)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +56,7 @@ class Engine:
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 remedy = "leave it out for the default"
                 raise ValueError(f"Engine.{name} must be a whole number >= 1, got {value!r}; {remedy}")
-        if self.way is not None and self.way not in WAYS:
+        if self.way is not None and self.way not in ways.WAYS:
             raise ValueError(f"Engine.way must be 'native' or 'scan', got {self.way!r}; leave it out for the default")
 
     def cores(self) -> int:
@@ -90,7 +87,7 @@ class Engine:
 
     def games(self, shape: Shape) -> tuple[Any, int]:
         """Returns the compiled games of a shape, and how many threads play blocks of them."""
-        found = chosen(shape, self.way)
+        found = ways.chosen(shape, self.way)
         if isinstance(found, native.Games):
             return found, self.cores()
         return scan.Games(shape, self.jax_devices()), 1
@@ -117,50 +114,6 @@ def described(games: Any, threads: int) -> str:
         return f"native: {threads} x {platform.machine()} core"
     device = games.mesh.devices.flat[0]
     return f"scan: {games.mesh.size} x {device.device_kind} ({device.platform}, {platform.machine()})"
-
-
-_reasons: dict[Shape, str] = {}
-
-
-def chosen(shape: Shape, way: str | None = None) -> Any:
-    """Returns the native games of a shape; None if the scan plays them, after one warning if that is a fallback."""
-    if way == "scan" or (way is None and jax.default_backend() != "cpu"):
-        return None
-    if shape in _reasons:
-        return None
-    reason = native.unavailable()
-    if not reason:
-        try:
-            return native.compiled(shape)
-        except native.UnsupportedError as error:
-            policy, environment = (type(side).__name__ for side in shape.pair(shape.parameters))
-            reason = f"{policy} in {environment} {_obstacle(error)}"
-    _reasons[shape] = reason
-    warnings.warn(
-        f"{reason}; the games are played by JAX's scan instead: the results are right, but a CPU takes some 20 to 50 "
-        "times as long (docs/speed.md). Engine(way='scan') asks for the scan and silences this.",
-        stacklevel=2,
-    )
-    return None
-
-
-def _obstacle(error: native.UnsupportedError) -> str:
-    where = f" at {error.where}" if error.where else ""
-    return f"uses '{error.primitive}'{where}, which has no native rule"
-
-
-def explained(policy: Policy, environment: Environment) -> tuple[str, str]:
-    """Returns how games of a pair are played here, "native" or "scan", and why; compiles nothing."""
-    if jax.default_backend() != "cpu":
-        return "scan", f"JAX's default device is a {jax.default_backend()}"
-    if native.unavailable():
-        return "scan", f"LLVM is not usable: {native.unavailable()}"
-    shape = Job([policy], [environment], np.ones(1, int), 1, 0).shape()
-    try:
-        native.check(shape)
-    except native.UnsupportedError as error:
-        return "scan", f"it {_obstacle(error)}"
-    return "native", f"every operation has a rule; vectors of {native.lanes_of(shape)} games"
 
 
 @dataclasses.dataclass
@@ -282,7 +235,7 @@ def way_of(policy: Policy, environment: Environment, measures: Sequence[str], dt
         return "native"  # tests hold that all of them lower
     with jax.enable_x64(dtype == "float64"):
         job = Job([policy], [environment], np.ones(1, int), 1, 0, tuple(measures))
-        return "scan" if chosen(job.shape(), way) is None else "native"
+        return "scan" if ways.chosen(job.shape(), way) is None else "native"
 
 
 def measure_names(policy: Policy, num_arms: int) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxbandit import random
 from jaxbandit.arms import pick
-from jaxbandit.measured import truncated_mean
+from jaxbandit.environments.measured import truncated_mean
 from jaxbandit.types import Array, field, pytree
 
 

@@ -13,9 +13,8 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbandit import comparison, style
-from jaxbandit.figures import Figure, read_figures
-from jaxbandit.plots import common, heat
+from jaxbandit.analysis import comparison
+from jaxbandit.plots import common, heat, style
 from jaxbandit.plots.ablation import ablation as ablation
 from jaxbandit.plots.atlas import atlas as atlas
 from jaxbandit.plots.atlas import winners as winners
@@ -32,6 +31,7 @@ from jaxbandit.plots.decomposition import decomposition as decomposition
 from jaxbandit.plots.exceedance import exceedance as exceedance
 from jaxbandit.plots.heat import heat_map as heat_map
 from jaxbandit.plots.sweep import sweep as sweep
+from jaxbandit.studies.figures import Figure, read_figures
 
 MANY_SEEDS = 64  # from which on a tail is drawn unasked
 

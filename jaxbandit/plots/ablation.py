@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import style
+from jaxbandit.plots import style
 from jaxbandit.plots.bands import above_zero, band_note, banded, lowest
 from jaxbandit.plots.common import labelled, pretty, scale_regret, world_name
 

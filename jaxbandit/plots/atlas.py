@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import style
+from jaxbandit.analysis.ranks import holm, ranking
+from jaxbandit.plots import style
 from jaxbandit.plots.common import axis_name, axis_values, labelled, pretty
-from jaxbandit.ranks import holm, ranking
 
 
 def winners(

@@ -3,9 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from jaxbandit import statistics
+from jaxbandit.analysis import statistics
+from jaxbandit.dataset.results import summary
 from jaxbandit.plots.common import RESAMPLES, seeds_note
-from jaxbandit.results import summary
 
 
 def banded(ds: xr.Dataset, *, level: float = 0.95, method: str = "normal", simultaneous: bool = False) -> xr.Dataset:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import study, style
 from jaxbandit.grid import suggest
+from jaxbandit.plots import style
 from jaxbandit.policies import POLICIES
+from jaxbandit.studies import study
 
 PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1}  # behind a note that curves may cross
 RESAMPLES = 500  # of the intervals on a figure

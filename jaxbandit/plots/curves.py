@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import bounds, growth, style
+from jaxbandit.analysis import growth
+from jaxbandit.dataset.results import summary
 from jaxbandit.game import is_stationary
+from jaxbandit.plots import style
 from jaxbandit.plots.bands import above_zero, band_note, banded, lowest, played
 from jaxbandit.plots.common import RESAMPLES, labelled, scale_regret
-from jaxbandit.results import summary
+from jaxbandit.theory import bounds
 
 
 def regret_curves(

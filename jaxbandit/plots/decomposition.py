@@ -7,10 +7,10 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbandit import style
-from jaxbandit.engine import tallies
+from jaxbandit.dataset.results import summary
+from jaxbandit.engine import best_fixed_arms
+from jaxbandit.plots import style
 from jaxbandit.plots.common import labelled, world_name
-from jaxbandit.results import summary
 
 PARTS = {"div": "Div", "shift": "Shift", "skip_error": "|SkipErr|"}
 BY_ARM, OFF_BEST = "skip_error_by_arm", "|SkipErr| off the best arm"  # what the bound has, where it was recorded
@@ -115,7 +115,7 @@ def _terms(ds: xr.Dataset, worlds: Mapping[str, Any] | None) -> dict[str, xr.Dat
 def _off_best(ds: xr.Dataset, worlds: Mapping[str, Any]) -> xr.DataArray:
     """The skipping error of all arms but the one that regret is against."""
     rounds = ds["round"].values
-    best = [tallies.best_fixed_arms(worlds[str(label)], rounds) for label in ds.environment.values]
+    best = [best_fixed_arms(worlds[str(label)], rounds) for label in ds.environment.values]
     best = xr.DataArray(best, dims=("environment", "round"), coords={"environment": ds.environment, "round": rounds})
     return ds[BY_ARM].where(ds.arm != best, 0).sum("arm")
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import statistics, style
+from jaxbandit.analysis import statistics
+from jaxbandit.plots import style
 from jaxbandit.plots.bands import played
 from jaxbandit.plots.common import labelled, pretty, seeds_note, world_name
 

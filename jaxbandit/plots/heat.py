@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.colors import LogNorm, Normalize
 
-from jaxbandit import style
-from jaxbandit.results import product, summary
+from jaxbandit.dataset.results import product, summary
+from jaxbandit.plots import style
 
 
 def heat_map(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import style
+from jaxbandit.plots import style
 from jaxbandit.plots.bands import band_note, banded, lowest
 from jaxbandit.plots.common import (
     axis_name,

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxbandit import robust
 from jaxbandit.arms import kahan_add, one_hot, pick
+from jaxbandit.policies import robust
 from jaxbandit.policies.ucb import largest
 from jaxbandit.types import Array, field, pytree
 

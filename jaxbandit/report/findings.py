@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import plots, style, tables
-from jaxbandit.assemble import load, opened
+from jaxbandit import plots
+from jaxbandit.analysis import final
+from jaxbandit.plots import style
 from jaxbandit.plots.bands import with_bands
 from jaxbandit.report.verdicts import Verdict, verdicts
-from jaxbandit.store import Store
+from jaxbandit.store.assemble import load, opened
+from jaxbandit.store.directory import Store
 
 _INNER = ("seed", "round", "arm", "quantile", "policy", "environment", "traced_seed", "t")
 
@@ -69,7 +71,7 @@ def find(
         raise ValueError(f"nothing to report: the dataset is empty ({dict(ds.sizes)}); play a study first")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN slice")  # cells that are not played yet
-        stats = tables.final_summary(ds)
+        stats = final.final_summary(ds)
     if not np.isfinite(stats.regret_mean.isel(round=-1)).any():
         raise ValueError("nothing to report: no cell of the study is finished; run it first, then report on it")
     stats = with_bands(ds, stats, method=method, simultaneous=simultaneous)

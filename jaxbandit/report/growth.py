@@ -1,12 +1,12 @@
-"""How fast regret grows, cell by cell, beside what is proved: the numbers of ``jaxbandit.comparison``."""
+"""How fast regret grows, cell by cell, beside what is proved: the numbers of ``jaxbandit.analysis.comparison``."""
 
 import dataclasses
 import math
 from collections.abc import Iterator
 
-from jaxbandit import comparison
-from jaxbandit.comparison import Cell
-from jaxbandit.comparison.writers import regime
+from jaxbandit.analysis import comparison
+from jaxbandit.analysis.comparison import Cell
+from jaxbandit.analysis.comparison.writers import regime
 from jaxbandit.game import is_stationary
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.panel import Panel, Render

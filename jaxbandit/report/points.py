@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import bounds, plots, style
+from jaxbandit import plots
+from jaxbandit.plots import style
 from jaxbandit.report.findings import Findings
+from jaxbandit.theory import bounds
 
 DIGITS = 5  # significant ones of a number on the page
 AT_FIRST = 8  # curves that are drawn before a reader asks for more

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import bounds, style
+from jaxbandit.plots import style
 from jaxbandit.report import words
 from jaxbandit.report.panel import Panel, Render
 from jaxbandit.report.points import DASHES
 from jaxbandit.search.study import Found
 from jaxbandit.search.tables import at_edge, by_horizon
+from jaxbandit.theory import bounds
 
 GREY = "#888888"  # seen on light and dark paper
 LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}}

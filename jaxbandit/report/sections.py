@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit import assumptions, tables
+from jaxbandit.analysis import final
 from jaxbandit.report import growth, tails, words
 from jaxbandit.report.answers import Answers
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.panel import Panel, Render
 from jaxbandit.report.points import as_json, explorer, has_heat
 from jaxbandit.report.verdicts import Verdict
+from jaxbandit.theory import assumptions
 
 MATRIX = 12  # policies up to which every pair has its cell in a table
 FEW = 8  # seeds below which intervals and tests come with a warning
@@ -129,7 +130,7 @@ def troubles(findings: Findings | None, answers: Answers | None = None) -> Itera
 
 def _troubles_of_games(findings: Findings) -> Iterator[str]:
     stats = findings.stats
-    yield from tables.failures(stats)
+    yield from final.failures(stats)
     asked = int(findings.ds.attrs.get("num_seeds", 0))
     empty = [
         f"{stats.policy.values[p]} in {stats.environment.values[e]}" for p, e in np.argwhere(stats.seeds.values == 0)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from jaxbandit import statistics
+from jaxbandit.analysis import statistics
 from jaxbandit.plots.bands import played
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.panel import Panel, Render

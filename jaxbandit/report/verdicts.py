@@ -6,9 +6,9 @@ import math
 import numpy as np
 import xarray as xr
 
-from jaxbandit import student
-from jaxbandit.ranks import holm, ranking
-from jaxbandit.statistics import normal_interval
+from jaxbandit.analysis.ranks import holm, ranking
+from jaxbandit.analysis.statistics import normal_interval
+from jaxbandit.dataset import student
 
 UNPAIRED = (
     "not paired: the seeds were not kept. Means are compared by t tests that hold however two policies are "

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import bounds, statistics
+from jaxbandit.analysis import statistics
 from jaxbandit.search.arena import FINALISTS, STEPS, TEST, Arena, Told, at_horizon, derived_seed
 from jaxbandit.search.descent import Descent
 from jaxbandit.search.evolution import Evolution, default_population
 from jaxbandit.search.families import Family
 from jaxbandit.search.optimisers import make_optimiser
 from jaxbandit.search.traces import DONE, Trace
-from jaxbandit.sections import Worst
+from jaxbandit.studies.sections import Worst
+from jaxbandit.theory import bounds
 
 LEVEL = 0.95  # of the intervals
 SCANS = 4  # generations that look at the whole box: regret over gap, tail and switch time has several hills

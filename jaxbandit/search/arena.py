@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit import coupled
-from jaxbandit.engine import Engine, Progress, Timing
+from jaxbandit.engine import Engine, Timing
+from jaxbandit.progress import Progress
+from jaxbandit.runs import coupled
 
 # Kinds of luck.
 STEPS, HELD_OUT, FINALISTS, TEST = range(4)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from jaxbandit import bounds, style
+from jaxbandit.plots import style
+from jaxbandit.theory import bounds
 
 
 def search_curves(ds: xr.Dataset, path: str | pathlib.Path, title: str = "") -> pathlib.Path:

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.checks import check_choice, check_whole
-from jaxbandit.engine.runner import Engine
+from jaxbandit.engine import Engine
 from jaxbandit.progress import bar
 from jaxbandit.search.arena import Arena, Told, as_told
 from jaxbandit.search.families import Family, Worlds
@@ -50,7 +50,7 @@ def tune(
       engine: How to run; ``progress=True`` shows a bar.
       path: A netCDF file that the trace is kept in, and gone on from.
       stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
-      **settings: The keys of ``jaxbandit.sections.Tune``: ``parameters`` (required), ``objective``,
+      **settings: The keys of ``jaxbandit.studies.sections.Tune``: ``parameters`` (required), ``objective``,
         ``gradient``, ``optimiser``, ``steps``, ``num_seeds``, ...
 
     Returns:
@@ -69,7 +69,7 @@ def tune(
       (('step', 'parameter'), True)
     """
     from jaxbandit.search.tuning import Tuner
-    from jaxbandit.sections import Tune
+    from jaxbandit.studies.sections import Tune
 
     _check(seed, dtype)
     check_whole("horizon", horizon, 2, "regret needs at least two rounds")
@@ -117,7 +117,7 @@ def worst(
       path: A netCDF file that the trace is kept in, and gone on from; with several horizons there is a file for each
         beside it, with ``-T1000`` at the end of its name.
       stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
-      **settings: The keys of ``jaxbandit.sections.Worst`` but ``parameters`` and ``horizons``: ``method``,
+      **settings: The keys of ``jaxbandit.studies.sections.Worst`` but ``parameters`` and ``horizons``: ``method``,
         ``steps``, ``num_seeds``, ``objective``, ...
 
     Returns:
@@ -135,7 +135,7 @@ def worst(
     """
     from jaxbandit.search.adversary import Adversary, curve
     from jaxbandit.search.traces import write
-    from jaxbandit.sections import Worst
+    from jaxbandit.studies.sections import Worst
 
     _check(seed, dtype)
     if not isinstance(family, Family):

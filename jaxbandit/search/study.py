@@ -9,16 +9,16 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbandit import entries
-from jaxbandit.engine.runner import Engine
-from jaxbandit.entries import Declared, Entry
-from jaxbandit.labels import labels
+from jaxbandit.dataset.labels import labels
+from jaxbandit.engine import Engine
 from jaxbandit.search.arena import Told, at_horizon
 from jaxbandit.search.boxes import box_of
 from jaxbandit.search.families import Family
 from jaxbandit.search.front import tune, worst
 from jaxbandit.search.traces import DONE, write
-from jaxbandit.study import Study
+from jaxbandit.studies import entries
+from jaxbandit.studies.entries import Declared, Entry
+from jaxbandit.studies.study import Study
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit.store import Store
+from jaxbandit.store.directory import Store
 from jaxbandit.version import __version__
 
 SECONDS = 5.0  # between two writes of a search under way

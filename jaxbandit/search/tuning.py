@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import parameters, statistics
-from jaxbandit.ranks import skewness_corrected_p
+from jaxbandit import parameters
+from jaxbandit.analysis import statistics
+from jaxbandit.analysis.ranks import skewness_corrected_p
 from jaxbandit.search.arena import HELD_OUT, STEPS, TEST, Arena, Told, at_horizon, derived_seed
 from jaxbandit.search.boxes import Box, box_of, set_values
 from jaxbandit.search.descent import Descent, contributions
 from jaxbandit.search.families import Worlds
 from jaxbandit.search.optimisers import make_optimiser
 from jaxbandit.search.traces import DONE, Trace
-from jaxbandit.sections import Tune
+from jaxbandit.studies.sections import Tune
 
 LEVEL = 0.95  # of the intervals
 DIMS = {

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxbandit.checks import check_whole
-from jaxbandit.coupled import play_pairs
-from jaxbandit.engine.runner import Engine
+from jaxbandit.engine import Engine
 from jaxbandit.parameters import Box, Range, check_range, having, move
+from jaxbandit.runs.coupled import play_pairs
 from jaxbandit.sensitivity.points import Pairs
 
 

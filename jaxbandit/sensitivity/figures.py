@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit import style
 from jaxbandit.parameters import Range
+from jaxbandit.plots import style
 
 LEVEL = 0.95  # of the intervals of elasticities
 MEASURES = {

@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.checks import check_whole
-from jaxbandit.coupled import play_pairs
-from jaxbandit.engine.runner import Engine
+from jaxbandit.engine import Engine
 from jaxbandit.parameters import having, move, place, values_of
+from jaxbandit.runs.coupled import play_pairs
 from jaxbandit.sensitivity.points import pairs_of
 
 STEP = 0.1

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit.analysis.statistics import check_level
 from jaxbandit.checks import check_whole
-from jaxbandit.engine.runner import Engine
+from jaxbandit.engine import Engine
 from jaxbandit.parameters import as_box
 from jaxbandit.sensitivity.design import centred_interval, evaluate, range_coordinates, sampler, without_noise
 from jaxbandit.sensitivity.points import pairs_of
-from jaxbandit.statistics import check_level
 
 NUM_LEVELS = 4
 NUM_RESAMPLES = 500

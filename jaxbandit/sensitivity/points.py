@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit.dataset.results import labelled_dataset, product_dataset
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import as_grid, registry_name
 from jaxbandit.policies import POLICIES
-from jaxbandit.results import labelled_dataset, product_dataset
-from jaxbandit.study import Study
+from jaxbandit.studies.study import Study
 from jaxbandit.types import validate
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbandit.cells import NUMERICS, describe, digest, platform
-from jaxbandit.engine.runner import Engine
+from jaxbandit.engine import Engine
 from jaxbandit.random import PRNG
-from jaxbandit.sections import Sensitivity
 from jaxbandit.sensitivity.local import local
 from jaxbandit.sensitivity.morris import morris
 from jaxbandit.sensitivity.points import Pairs, pairs_of
 from jaxbandit.sensitivity.sobol import sobol
-from jaxbandit.store import Store
-from jaxbandit.study import Study
+from jaxbandit.store.cells import NUMERICS, describe, digest, platform
+from jaxbandit.store.directory import Store
+from jaxbandit.studies.sections import Sensitivity
+from jaxbandit.studies.study import Study
 from jaxbandit.version import __version__
 
 FOLDER = "sensitivity"

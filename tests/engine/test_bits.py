@@ -36,7 +36,7 @@ CASES = {
     "adar_ucb": (jb.AdaRUCB(horizon=HORIZON), SWITCHING),
 }
 
-# What every machine and every version of LLVM has to give. Raise NUMERICS in jaxbandit/cells.py when they change.
+# What every machine and every version of LLVM has to give. Raise NUMERICS in jaxbandit/store/cells.py when they change.
 PINNED = {
     "uniinf": "c76db15d660580993d816eda5b587a16108cc74f9ec2328366c53b6dafde7e77",
     "htinf": "1c3115acb2ca57579182888ecc773993a6b3727eb66a0848a8f8717b713c19fc",

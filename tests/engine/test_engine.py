@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit import cells, random
-from jaxbandit.engine import blocks, native, runner
+from jaxbandit import random
+from jaxbandit.engine import blocks, native, runner, ways
 from jaxbandit.game import is_stationary
+from jaxbandit.store import cells
 from jaxbandit.types import field, pytree
 from tests.helpers import PEAK, assert_mean, knows_peak
 
@@ -298,7 +299,7 @@ def test_play_is_what_simulate_does(changing):
 def test_both_ways_play_one_game():
     keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(80))
     play = jax.jit(jb.play, static_argnames="way")
-    one, other = (play(jb.UniINF(horizon=HORIZON), world(3), keys, jnp.asarray(RECORD), way=way) for way in runner.WAYS)
+    one, other = (play(jb.UniINF(horizon=HORIZON), world(3), keys, jnp.asarray(RECORD), way=way) for way in ways.WAYS)
     short = slice(0, 2)  # rounding parts two right programs after some hundred rounds
     np.testing.assert_array_equal(one["pulls"][:, short], other["pulls"][:, short])
     np.testing.assert_allclose(one["loss"][:, short], other["loss"][:, short], rtol=1e-5)
@@ -497,7 +498,7 @@ class Astray:
         return state
 
 
-@pytest.mark.parametrize("way", runner.WAYS)
+@pytest.mark.parametrize("way", ways.WAYS)
 @pytest.mark.parametrize("changing", [False, True], ids=["stationary", "changing"])
 def test_no_arm_is_drawn_off_the_simplex(way, changing):
     """Not finite, negative, or a sum off by more than 1e-3; the last x is within."""

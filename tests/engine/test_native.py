@@ -18,7 +18,7 @@ from jax import lax
 
 import jaxbandit as jb
 from jaxbandit import random
-from jaxbandit.engine import native, runner, scan
+from jaxbandit.engine import native, runner, scan, ways
 from jaxbandit.engine.native import rules
 from jaxbandit.engine.native.kernel import Writer
 from jaxbandit.types import field, pytree
@@ -328,7 +328,7 @@ def test_whole_runs_have_one_law(name):
     options = {"horizon": 1000, "num_seeds": 600, "record": [1000]}
     finals = [
         jb.simulate(make(name), law(3), seed=seed, engine=jb.Engine(way=way), **options).regret.values[:, 0]
-        for seed, way in enumerate(runner.WAYS)
+        for seed, way in enumerate(ways.WAYS)
     ]
     stderr = np.sqrt(sum(final.var(ddof=1) / final.size for final in finals))
     assert stderr < 0.1 * finals[0].mean(), "too few games to tell anything"
@@ -473,7 +473,7 @@ WRONG = {"nan": [NAN, 0.5, 0.5], "negative": [1.5, -0.5, 0.0], "sum of 10": [5.0
 FAIR = jb.Bernoulli(means=[0.2, 0.5, 0.5])
 
 
-@pytest.mark.parametrize("way", runner.WAYS)
+@pytest.mark.parametrize("way", ways.WAYS)
 def test_a_broken_policy_fails_in_round_1(way):
     right = [0.2, 0.3, 0.5]
     points = jb.grid(Broken, wrong=[*WRONG.values(), right])
@@ -483,7 +483,7 @@ def test_a_broken_policy_fails_in_round_1(way):
     assert (ds.pulls.values[:3] == 0).all() and (ds.pulls.values[3].sum(axis=-1) == [1, 5]).all()
 
 
-@pytest.mark.parametrize("way", runner.WAYS)
+@pytest.mark.parametrize("way", ways.WAYS)
 def test_a_broken_policy_fails_in_play(way):
     play, keys = jax.jit(jb.play, static_argnames="way"), jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(4))
     for wrong in WRONG.values():

@@ -5,6 +5,7 @@ import functools
 import threading
 import time
 from collections.abc import Sequence
+from importlib import metadata
 from typing import Any
 
 import jax
@@ -39,6 +40,16 @@ def unavailable() -> str:
     except Exception as error:  # whatever llvmlite or LLVM does not like about this machine
         return f"{type(error).__name__}: {error}"
     return ""
+
+
+def llvm_summary() -> str:
+    """Returns the versions of llvmlite and LLVM and LLVM's name of the processor, or why LLVM cannot be used."""
+    if unavailable():
+        return f"not usable: {unavailable()}"
+    from jaxbandit.engine.native import compile as compiler
+
+    version = ".".join(map(str, compiler.llvm_version()))
+    return f"{metadata.version('llvmlite')} (LLVM {version}), {compiler.host_name()}"
 
 
 def lanes_of(shape: Shape) -> int:

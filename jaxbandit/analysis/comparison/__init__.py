@@ -1,0 +1,200 @@
+"""Measured beside proved: policies and worlds in the form of the paper's Table 1.
+
+A cell has the mean regret with its band, the exponent of its growth, and whether the growth that the theory
+promises has set in. Where it has not, the exponent is one of the way there and is compared with nothing. Where the
+logarithmic regime has, the exponent is fitted from there on.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit.analysis import growth, statistics
+from jaxbandit.analysis.comparison import writers
+from jaxbandit.analysis.comparison.form import LOWER_BOUND
+from jaxbandit.analysis.comparison.form import Block as Block
+from jaxbandit.analysis.comparison.form import Cell as Cell
+from jaxbandit.analysis.comparison.form import Comparison as Comparison
+from jaxbandit.analysis.comparison.form import Line as Line
+from jaxbandit.analysis.comparison.form import Row as Row
+from jaxbandit.game import is_stationary
+from jaxbandit.policies import POLICIES
+from jaxbandit.theory.guarantees import GUARANTEES, INSTANCE, MINIMAX, Order
+from jaxbandit.types import public_fields
+
+LAST_DOUBLINGS = 4  # that an exponent is fitted over, unless the logarithmic regime begins within them
+LEAST_ROUNDS = 3  # recorded, that it is fitted to
+RESAMPLES = 1_000
+MARGIN = 0.1  # growth per doubling that counts as none, see growth.onset
+TOLD = {"moment_order": "α", "moment_bound": "σ", "horizon": "T"}
+
+
+def write(
+    ds: xr.Dataset, path: str | pathlib.Path, *, worlds: Mapping[str, Any], title: str = "", level: float = 0.95
+) -> list[pathlib.Path]:
+    """Writes the table as ``.html``, ``.md`` and ``.tex``; returns the files."""
+    table = compared(ds, worlds=worlds, title=title, level=level)
+    path, made = pathlib.Path(path), []
+    for ending, writer in writers.WRITERS.items():
+        made.append(path.with_name(f"{path.name}.{ending}"))
+        made[-1].write_text(writer(table), encoding="utf-8")
+    return made
+
+
+def compared(ds: xr.Dataset, *, worlds: Mapping[str, Any], title: str = "", level: float = 0.95) -> Comparison:
+    """The table of a dataset.
+
+    Args:
+      ds: With dimensions ``policy``, ``environment``, ``seed``, ``round``.
+      worlds: The worlds by label.
+      title: Heads it.
+      level: Coverage of all intervals.
+    """
+    if "regret" not in ds or not {"policy", "environment", "seed"} <= set(ds.regret.dims):
+        raise ValueError('the table needs `regret` by policy, environment and seed; run a study with keep = "seeds"')
+    labels = [str(label) for label in ds.environment.values]
+    unknown = [label for label in labels if label not in worlds]
+    if unknown:
+        raise ValueError(f"no world is given for {unknown[0]!r}; pass worlds = {{label: world}} (see plots.worlds_of)")
+    stationary = {label: is_stationary(worlds[label]) for label in labels}
+    blocks = []
+    for num_arms in sorted({worlds[label].num_arms for label in labels}):
+        inside = [label for label in labels if worlds[label].num_arms == num_arms]
+        columns = sorted({_order(worlds[label]) for label in inside})
+        kinds = dict.fromkeys((_head(label), stationary[label]) for label in inside)
+        at = {(_head(label), _order(worlds[label])): label for label in reversed(inside)}
+        rows = [_lower_bound(len(columns))]
+        for policy in ds.policy.values:
+            lines = [
+                _line(ds.regret.sel(policy=policy), str(policy), kind, fixed, columns, at, worlds, level)
+                for kind, fixed in sorted(kinds, key=lambda entry: not entry[1])
+            ]
+            rows.append(Row(_name(policy), _told(policy), tuple(lines)))
+        blocks.append(Block(num_arms, tuple(columns), tuple(rows)))
+    return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level))
+
+
+def _lower_bound(num_columns: int) -> Row:
+    lines = (
+        Line("one instance", True, INSTANCE, (None,) * num_columns),
+        Line("the worst", False, MINIMAX, (None,) * num_columns),
+    )
+    return Row(LOWER_BOUND, None, lines)
+
+
+def _line(
+    regret: xr.DataArray,
+    policy: str,
+    kind: str,
+    stochastic: bool,
+    columns: list[float],
+    at: Mapping[tuple[str, float], str],
+    worlds: Mapping[str, Any],
+    level: float,
+) -> Line:
+    cells = []
+    for column in columns:
+        label = at.get((kind, column))
+        if label is None:
+            cells.append(None)
+            continue
+        promised = promised_exponent(policy, worlds[label], stochastic)
+        cells.append(measured(regret.sel(environment=label), promised, level))
+    guarantee = GUARANTEES.get(_head(policy))
+    worst = guarantee.worst if guarantee and stochastic else None
+    return Line(kind, stochastic, proved(policy, stochastic), tuple(cells), worst)
+
+
+def proved(policy: str, stochastic: bool) -> Order | None:
+    """The order that is proved for a policy, by its label, in a world that is stochastic or not."""
+    guarantee = GUARANTEES.get(_head(policy))
+    return None if guarantee is None else guarantee.stochastic if stochastic else guarantee.adversarial
+
+
+def promised_exponent(policy: str, world: Any, stochastic: bool) -> float | None:
+    """The exponent of T in what is proved; none where nothing is, or only what holds for every policy."""
+    order, alpha = proved(policy, stochastic), _order(world)
+    promised = None if order is None or np.isnan(alpha) else order.exponent(alpha, world.num_arms)
+    return None if promised is None or promised >= 1 else promised  # regret is at most linear anyway
+
+
+def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95) -> Cell | None:
+    """A cell of the regrets of one policy in one world, [seed, round]; none if it was not played."""
+    rounds = int(regret["round"][-1])
+    regret = regret.dropna("round", how="all").dropna("seed", how="any")
+    if regret.size == 0:
+        return None
+    last = regret.isel(round=-1)
+    band = statistics.band(last, level=level, num_resamples=RESAMPLES)
+    played, recorded = int(last["round"]), regret["round"].values
+    first = max(1, played // 2**LAST_DOUBLINGS)
+    mean = regret.mean("seed").values[recorded >= first]
+    if (np.diff(mean) < 0).any():  # a world that changes: no growth to speak of
+        onset, exponent = np.nan, (np.nan, np.nan, np.nan)
+    else:
+        onset = float(growth.onset(regret, margin=MARGIN, level=level, num_resamples=RESAMPLES).onset)
+        first = min(np.fmax(first, onset), recorded[-LEAST_ROUNDS:][0])
+        fit = growth.slope(regret, first=first, level=level, num_resamples=RESAMPLES)
+        exponent = (float(fit.slope), float(fit.low), float(fit.high))
+    return Cell(
+        regret=(float(band["mean"]), float(band.low), float(band.high)),
+        exponent=exponent,
+        promised=promised,
+        logarithmic=onset,
+        played=played,
+        stopped=played < rounds,
+    )
+
+
+def _notes(ds: xr.Dataset, level: float) -> tuple[str, ...]:
+    seeds = ds.attrs.get("num_seeds", ds.sizes["seed"])
+    return (
+        f"Mean pseudo-regret over {seeds} seeds with a {100 * level:g}% interval (studentised bootstrap over seeds).",
+        "log T since n: past round n the gain per doubling of T no longer grows (it is surely below "
+        f"{1 + MARGIN:g} times the one before, one-sided {100 * level:g}%): the horizon has passed the onset of the "
+        "logarithmic regime. A policy that has just ended its exploration passes too: look at n.",
+        f"T^e is the growth over the last {LAST_DOUBLINGS} doublings of T, or since that n if it is later, with its "
+        f"{100 * level:g}% interval; none where mean regret falls or is not positive.",
+        "✓: the growth that is proved has set in, for a power T^p if the exponent's interval is at most p; still above "
+        "T^p if it is above p. Only with ✓ is the exponent one of the regime the theory speaks of; elsewhere it is in "
+        "grey or in parentheses, and compared with nothing.",
+        "Proved: in a stochastic world for one instance, and after the semicolon for the worst one. Where nothing is "
+        "proved, or no more than T, a cell says only whether log T has set in.",
+        "Below 0: the policy does better than every fixed arm.",
+        "† played to fewer rounds, which stand in the cell.",
+        *_failures(ds),
+    )
+
+
+def _failures(ds: xr.Dataset) -> list[str]:
+    if "failed" not in ds:
+        return []
+    failed, played = int((ds.failed > 0).sum()), int((ds.failed >= 0).sum())
+    return [f"{failed:,} of {played:,} games failed (met a number that is not finite)."]
+
+
+def _order(world: Any) -> float:
+    order = getattr(world, "moment_order", None)
+    return float("nan") if order is None else round(float(order), 4)
+
+
+def _head(label: Any) -> str:
+    return str(label).split("[")[0].split("#")[0]
+
+
+def _name(policy: Any) -> str:
+    cls, text = POLICIES.get(_head(policy)), str(policy)
+    return text if cls is None else getattr(cls, "label", _head(policy)) + text[len(_head(policy)) :]
+
+
+def _told(policy: Any) -> tuple[str, ...] | None:
+    """What has no default in a policy's class; none if the class is not known."""
+    cls = POLICIES.get(_head(policy))
+    if cls is None:
+        return None
+    fields = public_fields(cls)
+    return tuple(text for name, text in TOLD.items() if name in fields and fields[name].default is dataclasses.MISSING)

@@ -1,0 +1,235 @@
+"""The measured table as HTML, Markdown and LaTeX."""
+
+import html
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from jaxbandit.analysis.comparison.form import LOWER_BOUND, Cell, Comparison, Line, Row
+
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 14px/1.4 system-ui, sans-serif; margin: 2rem; }
+table { border-collapse: collapse; margin: 0.5rem 0 2rem; }
+th, td { border: 1px solid #8886; padding: 0.3rem 0.5rem; text-align: left; vertical-align: top; }
+thead th { border-bottom: 2px solid; }
+td.cell { font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.cell small { display: block; }
+td.cell b { font-weight: 600; }
+.way { opacity: 0.6; }
+.good { font-weight: 600; }
+tr.first td { border-top: 2px solid #888; }
+@media print { body { margin: 0; font-size: 9px; } }
+"""
+
+
+def to_markdown(table: Comparison) -> str:
+    """The table in GitHub's Markdown; a table for each number of arms."""
+    out = [f"# {table.title}", "", f"T = {table.horizon:,}.", ""]
+    for block in table.blocks:
+        out += [f"## K = {block.num_arms}", ""]
+        heads = ["algorithm", "α-free?", "σ-free?", "told T?", "world", "proved", "opt?"]
+        heads += [_column(value) for value in block.columns]
+        out += [_bar(heads), _bar(["---"] * len(heads))]
+        for row in block.rows:
+            for n, line in enumerate(row.lines):
+                front = [f"**{_bars(row.policy)}**", *_free(row)] if n == 0 else [""] * 4
+                cells = [_markdown_cell(cell) for cell in line.cells]
+                out.append(_bar([*front, _world(line), *_proved(line), *cells]))
+        out.append("")
+    return "\n".join([*out, *(f"- {note}" for note in table.notes), ""])
+
+
+def to_html(table: Comparison) -> str:
+    """A page of its own that loads nothing."""
+    text = html.escape
+    out = [
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{text(table.title)}</title>',
+        f"<style>{STYLE}</style></head><body>",
+        f"<h1>{text(table.title)}</h1>",
+        f"<p>T = {table.horizon:,}</p>",
+    ]
+    for block in table.blocks:
+        heads = ["algorithm", "α-free?", "σ-free?", "told T?", "world", "proved", "opt?"]
+        heads += [_column(value) for value in block.columns]
+        out.append(f"<h2>K = {block.num_arms}</h2>\n<table><thead><tr>")
+        out.append("".join(f"<th>{text(head)}</th>" for head in heads) + "</tr></thead><tbody>")
+        for row in block.rows:
+            for n, line in enumerate(row.lines):
+                out.append('<tr class="first">' if n == 0 else "<tr>")
+                if n == 0:
+                    span = f' rowspan="{len(row.lines)}"'
+                    out += [f"<td{span}><b>{text(row.policy)}</b></td>", *(f"<td{span}>{v}</td>" for v in _free(row))]
+                out += [f"<td>{text(value)}</td>" for value in (_world(line), *_proved(line))]
+                out += [_html_cell(cell) for cell in line.cells] + ["</tr>"]
+        out.append("</tbody></table>")
+    out += ["<ul>", *(f"<li>{text(note)}</li>" for note in table.notes), "</ul></body></html>\n"]
+    return "\n".join(out)
+
+
+def to_latex(table: Comparison) -> str:
+    """Tables for a document that loads booktabs, graphicx and amssymb."""
+    out = [
+        f"% {table.title}",
+        r"% Needs \usepackage{booktabs,graphicx,amssymb}",
+        r"\providecommand{\way}[1]{(#1)} % an exponent on the way to its regime",
+    ]
+    for block in table.blocks:
+        columns = "".join("l" for _ in block.columns)
+        heads = ["Algorithm", r"$\alpha$-free?", r"$\sigma$-free?", "told $T$?", "World", "Proved", "Opt?"]
+        heads += ["--" if math.isnan(value) else rf"$\alpha = {value:g}$" for value in block.columns]
+        out += [
+            r"\begin{table}[t]",
+            rf"\caption{{{_tex(table.title)}: $K = {block.num_arms}$, $T = {_tex_number(table.horizon)}$}}",
+            r"\resizebox{\textwidth}{!}{%",
+            rf"\begin{{tabular}}{{lccclll{columns}}}",
+            r"\toprule",
+            " & ".join(heads) + r" \\",
+        ]
+        for row in block.rows:
+            out.append(r"\midrule")
+            for n, line in enumerate(row.lines):
+                free = [_TEX_MARKS.get(mark, mark) for mark in _free(row)]
+                front = [rf"\texttt{{{_tex(row.policy)}}}", *free] if n == 0 else [""] * 4
+                orders = [f"${order.latex}$" for order in (line.order, line.worst) if order]
+                proved = "; ".join(orders) or "--"
+                optimal = "" if line.order is None else _TEX_MARKS["✓" if line.order.optimal else "✗"]
+                cells = [_latex_cell(cell) for cell in line.cells]
+                out.append(" & ".join([*front, _tex(_world(line)), proved, optimal, *cells]) + r" \\")
+        out += [r"\bottomrule", r"\end{tabular}}", r"\end{table}", ""]
+    out += [r"\begin{itemize}\footnotesize", *(rf"\item {_tex_note(note)}" for note in table.notes), r"\end{itemize}"]
+    return "\n".join([*out, ""])
+
+
+def number(value: float) -> str:
+    """Three digits, thousands set apart: ``5,270``, ``12.3``, ``1.2e+06``."""
+    if not math.isfinite(value):
+        return "–"
+    if abs(value) >= 1e6:
+        return f"{value:.2e}".replace("e+0", "e").replace("e+", "e")
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
+
+
+def regime(cell: Cell) -> str:
+    """Which growth was seen: what the theory promises, or not yet; and the logarithmic regime where it was passed."""
+    passed = "" if math.isnan(cell.logarithmic) else f"log T since {number(cell.logarithmic)}"
+    if cell.below_zero:
+        return "below 0"
+    if cell.promised is None:
+        return passed or "not log T"
+    if cell.promised == 0:
+        return f"✓ {passed}" if passed else "not yet log T"
+    power = f"T^{cell.promised:.2g}"
+    if math.isnan(cell.exponent[0]):
+        said = f"no exponent to hold against {power}"
+    else:
+        said = f"✓ ≤ {power}" if cell.compared else f"still above {power}" if cell.refuted else f"not surely ≤ {power}"
+    return "; ".join(filter(None, (said, passed)))
+
+
+def _exponent(cell: Cell) -> str:
+    value, low, high = cell.exponent
+    return "" if math.isnan(value) else f"T^{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _markdown_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "–"
+    mean, low, high = _limits(cell)
+    exponent = _exponent(cell)
+    exponent = exponent if cell.compared or not exponent else f"({exponent})"
+    return "<br>".join(filter(None, (f"**{mean}** [{low}, {high}]", exponent, regime(cell) + _stop(cell))))
+
+
+def _html_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return '<td class="cell">–</td>'
+    mean, low, high = _limits(cell)
+    exponent, kind = _exponent(cell), "" if cell.compared else ' class="way"'
+    parts = [f"<b>{mean}</b> [{low}, {high}]", f"<small{kind}>{exponent}</small>" if exponent else ""]
+    good = ' class="good"' if cell.compared else ' class="way"'
+    return f'<td class="cell">{"".join(parts)}<small{good}>{html.escape(regime(cell) + _stop(cell))}</small></td>'
+
+
+def _latex_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "--"
+    mean, low, high = (value.replace(",", "{,}") for value in _limits(cell))
+    lines = [f"${mean}$ $[{low}, {high}]$"]
+    value, lower, upper = cell.exponent
+    if not math.isnan(value):
+        fit = f"$T^{{{value:.2f}}}$ $[{lower:.2f}, {upper:.2f}]$"
+        lines.append(fit if cell.compared else rf"\way{{{fit}}}")
+    said = regime(cell).replace("✓ ", r"\checkmark\ ").replace("log T", r"$\log T$").replace(",", r"{,}")
+    said = re.sub(r"T\^([0-9.]+)", r"$T^{\1}$", said.replace("≤ ", r"$\le$ "))
+    stop = rf" $\dagger$ ($T = {_tex_number(cell.played)}$)" if _stop(cell) else ""
+    return r"\shortstack[l]{" + r" \\ ".join([*lines, said + stop]) + "}"
+
+
+def _limits(cell: Cell) -> tuple[str, str, str]:
+    """Mean and limits to three digits of the mean, and to one of the interval's half-width at least."""
+    mean, low, high = cell.regret
+    half = (high - low) / 2
+    if not half > 0 or not math.isfinite(mean) or mean == 0:
+        return number(mean), number(low), number(high)
+    place = min(math.floor(math.log10(half)), math.floor(math.log10(abs(mean))) - 2)
+    mean, low, high = (f"{round(value, -place):,.{max(-place, 0)}f}" for value in cell.regret)
+    return mean, low, high
+
+
+def _stop(cell: Cell) -> str:
+    return f" † T = {cell.played:,}" if cell.stopped else ""
+
+
+def _column(value: float) -> str:
+    return "no declared moment" if math.isnan(value) else f"α = {value:g}"
+
+
+def _world(line: Line) -> str:
+    return f"{'stochastic' if line.stochastic else 'adversarial'}: {line.kind}"
+
+
+def _proved(line: Line) -> tuple[str, str]:
+    if line.order is None:
+        return "–", ""
+    texts = [line.order.text, *([line.worst.text] if line.worst else [])]
+    return "; ".join(texts), "✓" if line.order.optimal else "✗"
+
+
+def _free(row: Row) -> list[str]:
+    """Whether a policy is free of alpha and sigma, and told T."""
+    if row.told is None:
+        return ["–" if row.policy == LOWER_BOUND else "?"] * 3
+    return [*("✗" if name in row.told else "✓" for name in ("α", "σ")), "yes" if "T" in row.told else "no"]
+
+
+def _bar(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _bars(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+_TEX_MARKS = {"✓": r"$\checkmark$", "✗": r"$\times$"}
+
+
+def _tex(text: str) -> str:
+    for char in r"\{}&%$#_":
+        text = text.replace(char, rf"\{char}" if char != "\\" else r"\textbackslash ")
+    return text.replace("²", "$^2$").replace("^", r"\^{}").replace("α", r"$\alpha$").replace("σ", r"$\sigma$")
+
+
+def _tex_note(note: str) -> str:
+    """A sentence of the notes."""
+    note = _tex(note).replace(r"T\^{}e", "$T^e$").replace(r"T\^{}p", "$T^p$")
+    return note.replace("✓", r"\checkmark").replace("†", r"$\dagger$").replace("log T", r"$\log T$")
+
+
+def _tex_number(value: float) -> str:
+    return number(value).replace(",", "{,}").replace("–", "-")
+
+
+WRITERS: dict[str, Callable[[Any], str]] = {"html": to_html, "md": to_markdown, "tex": to_latex}

@@ -1,0 +1,277 @@
+"""Error bars for skewed samples: bands over rounds, quantiles, and the chance of a large regret.
+
+Regret is bounded, but rare seeds that settle on a wrong arm skew it, so that a normal interval misses on
+one side. The bootstrap here is *studentised*: seeds are resampled, and the resampled mean is measured in
+units of its own standard error, which follows the skewness. Quantiles and probabilities get intervals
+that hold for every distribution. Every result says in its attribute ``band`` how it was made.
+
+Few seeds: the normal interval takes Student's quantile. A resample that drew one value only has no standard error;
+it counts as Student's quantile with the sign of its shift, so that two seeds have Student's interval, and where many
+resamples are such (up to 3 seeds, or seeds that nearly all agree) no limit is nearer than about that.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit.dataset import student
+
+NUM_RESAMPLES = 2_000
+KEPT = 1 << 23  # numbers of resamples that are held on to
+
+
+class Interval(NamedTuple):
+    """An estimate with its standard error and confidence limits."""
+
+    value: np.ndarray
+    stderr: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def band(
+    values: xr.DataArray,
+    *,
+    level: float = 0.95,
+    method: str = "bootstrap",
+    simultaneous: bool = False,
+    num_resamples: int = NUM_RESAMPLES,
+    seed: int = 0,
+) -> xr.Dataset:
+    """The mean over seeds with a confidence band.
+
+    Args:
+      values: Any variable with a dimension ``seed``, e.g. ``ds.regret``.
+      level: Coverage.
+      method: ``"normal"``, mean +- Student's quantile in standard errors; or ``"bootstrap"``, studentised, over seeds.
+      simultaneous: Whether the band covers the whole curve along ``round`` at once, not each round by
+        itself. Its half-width is then a quantile of the largest deviation over rounds in units of
+        standard errors: under normal multipliers (over a chi, as in Student's t), or over bootstrap samples.
+      num_resamples: Bootstrap samples.
+      seed: Of the resampling.
+
+    Returns:
+      ``mean``, ``stderr``, ``low`` and ``high``; the attribute ``band`` says how they were made.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> from jaxbandit.analysis.statistics import band
+      >>> ds = jb.simulate(jb.Uniform(), jb.Bernoulli(means=[0.0, 1.0]), horizon=100, num_seeds=64)
+      >>> found = band(ds.regret, method="bootstrap", simultaneous=True)
+      >>> found.attrs["band"], bool((found.low <= found["mean"]).all())
+      ('bootstrap (studentised, 2000 resamples), 95%, simultaneous over rounds', True)
+    """
+    check_level(level)
+    if not isinstance(values, xr.DataArray):
+        raise ValueError(f"band takes one variable, such as ds.regret, got {type(values).__name__}")
+    if method not in ("normal", "bootstrap"):
+        raise ValueError(f"method must be 'normal' or 'bootstrap', got {method!r}")
+    if simultaneous and "round" not in values.dims:
+        raise ValueError(f"a simultaneous band runs along `round`, but the dimensions are {values.dims}; pass a curve")
+    table, template = seeds_last(values)
+    if simultaneous:
+        found = _simultaneous(table, template.get_axis_num("round"), level, method, num_resamples, seed)
+    elif method == "normal":
+        found = normal_interval(table, level)
+    else:
+        found = bootstrap_interval(table, level, num_resamples, seed)
+    how = "normal" if method == "normal" else f"bootstrap (studentised, {num_resamples} resamples)"
+    text = f"{how}, {100 * level:g}%" + (", simultaneous over rounds" if simultaneous else "")
+    return as_dataset(found, template, "mean", {"band": text})
+
+
+def quantile(values: xr.DataArray, levels: Sequence[float], *, level: float = 0.95) -> xr.Dataset:
+    """Quantiles over seeds with intervals between order statistics, valid for every distribution.
+
+    Args:
+      values: Any variable with a dimension ``seed``.
+      levels: Which quantiles.
+      level: Coverage of each interval, at least.
+
+    Returns:
+      ``quantile_value``, ``low`` and ``high`` with a dimension ``quantile``. A limit is infinite where
+      the seeds are too few to give one (fewer than about 3 / min(q, 1 - q)).
+    """
+    check_level(level)
+    table, template = seeds_last(values)
+    ordered = np.sort(table, axis=-1)
+    count = table.shape[-1]
+    found = []
+    for q in levels:
+        if not 0 < q < 1:
+            raise ValueError(f"quantile levels must lie between 0 and 1, got {q}")
+        cdf = _binomial_cdf(count, q)
+        # The r-th smallest lies above the quantile with probability P(Bin < r), the s-th below it with P(Bin >= s).
+        lower = int(np.searchsorted(cdf, (1 - level) / 2, side="right"))
+        upper = int(np.searchsorted(cdf, 1 - (1 - level) / 2, side="left")) + 1
+        low = ordered[..., lower - 1] if lower >= 1 else np.full(ordered.shape[:-1], -np.inf)
+        high = ordered[..., upper - 1] if upper <= count else np.full(ordered.shape[:-1], np.inf)
+        found.append((np.quantile(table, q, axis=-1), low, high))
+    parts = zip(("quantile_value", "low", "high"), zip(*found, strict=True), strict=True)
+    dims = ("quantile", *template.dims)
+    return xr.Dataset(
+        {name: (dims, np.stack(arrays)) for name, arrays in parts},
+        coords={**template.coords, "quantile": list(levels)},
+        attrs={"band": f"order statistics, at least {100 * level:g}% for every distribution"},
+    )
+
+
+def exceedance(values: xr.DataArray, thresholds: Sequence[float], *, level: float = 0.95) -> xr.Dataset:
+    """The probability that a game's value exceeds x, e.g. P(R_T > x), with exact binomial limits.
+
+    Args:
+      values: Any variable with a dimension ``seed``.
+      thresholds: The x.
+      level: Coverage of each interval, at least (Clopper and Pearson).
+
+    Returns:
+      ``probability``, ``low`` and ``high`` with a dimension ``threshold``.
+
+    Example:
+      >>> regret = xr.DataArray([[1.0, 5.0], [2.0, 9.0], [1.5, 30.0]], dims=("seed", "round"))
+      >>> exceedance(regret, [8.0]).probability.values.round(2).tolist()
+      [[0.0, 0.67]]
+    """
+    check_level(level)
+    table, template = seeds_last(values)
+    count = table.shape[-1]
+    above = np.stack([(table > x).sum(axis=-1) for x in thresholds])
+    limits = {int(k): _clopper_pearson(int(k), count, level) for k in np.unique(above)}
+    dims = ("threshold", *template.dims)
+    low, high = (np.vectorize(lambda k, side=side: limits[int(k)][side], otypes=[float])(above) for side in (0, 1))
+    return xr.Dataset(
+        {"probability": (dims, above / count), "low": (dims, low), "high": (dims, high)},
+        coords={**template.coords, "threshold": list(thresholds)},
+        attrs={"band": f"Clopper-Pearson, at least {100 * level:g}%"},
+    )
+
+
+def normal_interval(table: np.ndarray, level: float) -> Interval:
+    """Mean +- Student's quantile in standard errors, along the last axis; NaN limits for one seed."""
+    mean, stderr = mean_and_stderr(table)
+    half = student.quantile(0.5 + level / 2, table.shape[-1] - 1) * stderr
+    return Interval(mean, stderr, mean - half, mean + half)
+
+
+def bootstrap_interval(table: np.ndarray, level: float, num_resamples: int = NUM_RESAMPLES, seed: int = 0) -> Interval:
+    """The studentised bootstrap of the mean along the last axis; every row meets the same resamples."""
+    mean, stderr = mean_and_stderr(table)
+    t = studentised(table, level, num_resamples, seed)
+    upper, lower = np.quantile(t, [0.5 + level / 2, 0.5 - level / 2], axis=0)
+    return Interval(mean, stderr, mean - upper * stderr, mean - lower * stderr)
+
+
+def studentised(table: np.ndarray, level: float, num_resamples: int, seed: int) -> np.ndarray:
+    """(resampled mean - mean) / resampled standard error, for limits of a level: [resamples, ...]."""
+    count = table.shape[-1]
+    weights = resamples(count, num_resamples, seed)
+    centred = (table - table.mean(axis=-1, keepdims=True)).reshape(-1, count)
+    shift, square = weights @ centred.T, weights @ (centred**2).T
+    variance = square - shift**2
+    # Of one value only, the difference is the rounding of two equal numbers.
+    t = in_errors(shift, stderr_of(variance, count), variance > 1e-12 * square, level, count)
+    return t.reshape(-1, *table.shape[:-1])
+
+
+def in_errors(shift: np.ndarray, error: np.ndarray, known: np.ndarray, level: float, count: int) -> np.ndarray:
+    """Shifts in standard errors; Student's quantile, with the sign of the shift, where the error is not ``known``."""
+    unknown = np.sign(shift) * student.quantile(0.5 + level / 2, count - 1)
+    return np.divide(shift, error, out=unknown, where=known)
+
+
+def resamples(num_seeds: int, num_resamples: int, seed: int) -> np.ndarray:
+    """The share of each seed in each bootstrap sample: [resamples, seeds]; not to be written to."""
+    # A table of many cells asks for the same ones again and again; large ones are not held on to.
+    draw = _kept_resamples if num_seeds * num_resamples <= KEPT else _resamples
+    return draw(num_seeds, num_resamples, seed)
+
+
+def _resamples(num_seeds: int, num_resamples: int, seed: int) -> np.ndarray:
+    counts = np.random.default_rng(seed).multinomial(num_seeds, np.full(num_seeds, 1 / num_seeds), size=num_resamples)
+    shares = counts / num_seeds
+    shares.flags.writeable = False
+    return shares
+
+
+_kept_resamples = functools.lru_cache(maxsize=2)(_resamples)
+
+
+def mean_and_stderr(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the mean along the last axis."""
+    return table.mean(axis=-1), stderr_of(table.var(axis=-1), table.shape[-1])
+
+
+def stderr_of(variance: np.ndarray, count: int) -> np.ndarray:
+    """Of a mean of so many; NaN for one."""
+    return np.sqrt(np.maximum(variance, 0) / (count - 1 or math.nan))
+
+
+def seeds_last(values: xr.DataArray) -> tuple[np.ndarray, xr.DataArray]:
+    """The values as [..., seeds], and an array with the other dimensions and coordinates."""
+    if "seed" not in values.dims:
+        raise ValueError(f'no dimension `seed` in {values.dims}; keep="summary" drops it: run with keep="seeds"')
+    if values.sizes["seed"] < 2:
+        raise ValueError(f"an interval needs at least 2 seeds, got {values.sizes['seed']}; raise num_seeds")
+    template = values.isel(seed=0, drop=True)
+    return np.asarray(values.transpose(*template.dims, "seed"), np.float64), template
+
+
+def as_dataset(found: Interval, template: xr.DataArray, name: str, attrs: dict) -> xr.Dataset:
+    """An interval with the labels of ``template``."""
+    parts = dict(zip((name, "stderr", "low", "high"), found, strict=True))
+    return xr.Dataset({key: template.copy(data=data) for key, data in parts.items()}, attrs=attrs)
+
+
+def check_level(level: float) -> None:
+    """Raises if ``level`` is no coverage."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
+
+
+def _simultaneous(table: np.ndarray, axis: int, level: float, method: str, num_resamples: int, seed: int) -> Interval:
+    mean, stderr = mean_and_stderr(table)
+    if method == "bootstrap":
+        # Where the seeds are too few to show how rounds hang together, Bonferroni's correction needs not know.
+        t = studentised(table, 1 - (1 - level) / mean.shape[axis], num_resamples, seed)
+    else:
+        # Normal multipliers give a Gaussian curve with the correlation of the rounds; one chi for all makes it a t.
+        count, rng = table.shape[-1], np.random.default_rng(seed)
+        normal = rng.standard_normal((num_resamples, count))
+        normal /= np.sqrt(count * rng.chisquare(count - 1, (num_resamples, 1)))
+        centred = (table - mean[..., None]).reshape(-1, count)
+        t = _ratio((normal @ centred.T).reshape(-1, *mean.shape), stderr)
+    half = np.quantile(np.abs(t).max(axis=axis + 1, keepdims=True), level, axis=0) * stderr
+    return Interval(mean, stderr, mean - half, mean + half)
+
+
+def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Quotient; 0 where all seeds agree."""
+    return np.divide(above, below, out=np.zeros(np.broadcast_shapes(above.shape, below.shape)), where=below > 0)
+
+
+def _binomial_cdf(count: int, p: float) -> np.ndarray:
+    """P(Bin(count, p) <= k) for k = 0, ..., count."""
+    log_factorial = np.cumsum(np.log(np.maximum(np.arange(count + 1), 1)))
+    k = np.arange(count + 1)
+    log_mass = log_factorial[-1] - log_factorial - log_factorial[::-1] + k * math.log(p) + (count - k) * math.log1p(-p)
+    return np.cumsum(np.exp(log_mass))
+
+
+def _clopper_pearson(k: int, count: int, level: float) -> tuple[float, float]:
+    """The p at which a count of k or more, or of k or fewer, has probability (1 - level) / 2."""
+    tail = (1 - level) / 2
+
+    def solve(rises) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if rises(middle) else (low, middle)
+        return (low + high) / 2
+
+    low = 0.0 if k == 0 else solve(lambda p: 1 - _binomial_cdf(count, p)[k - 1] < tail)
+    high = 1.0 if k == count else solve(lambda p: _binomial_cdf(count, p)[k] > tail)
+    return low, high

@@ -1,0 +1,313 @@
+"""The command line: ``jaxbandit run``, ``plan``, ``plot``, ``report``, ``sensitivity``, ``tune`` and others."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shlex
+import sys
+import threading
+import time
+import warnings
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from jaxbandit.cli import commands
+from jaxbandit.cli import search as searches
+from jaxbandit.interrupt import InterruptedRunError, interruptible
+from jaxbandit.progress import bar
+from jaxbandit.runs import run_study, teams
+from jaxbandit.runs.campaign import Report
+from jaxbandit.store.directory import StoreError
+from jaxbandit.studies import figures
+from jaxbandit.studies.study import DataNeededError, Study
+from jaxbandit.version import __version__
+
+# xarray and what needs it is imported by the commands, late: it takes as long as a third of JAX.
+if TYPE_CHECKING:
+    import xarray as xr
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Simulates heavy-tailed bandits: whole studies as one compiled call.",
+)
+DATA_HELP = "Directory in which a study's tables are looked for; default beside the study file."
+# Wide enough for a table when the output is piped, where rich would assume 80 columns.
+console = Console(width=None if sys.stdout.isatty() else 160)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        console.print(f"jaxbandit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    del version
+
+
+@app.command()
+def run(
+    study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")],
+    out: Annotated[pathlib.Path | None, typer.Option(help="Directory for cells and results.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in seconds.")] = False,
+    data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, nothing else.")] = False,
+    precision: Annotated[
+        float | None, typer.Option(help="Add seeds until the 95 % band of the mean is this narrow, relative to it.")
+    ] = None,
+    dask: Annotated[str | None, typer.Option(help="Play on the workers of this Dask scheduler (HOST:PORT).")] = None,
+    coordinator: Annotated[str | None, typer.Option(help="HOST:PORT of the first of several processes.")] = None,
+    num_processes: Annotated[int | None, typer.Option(help="How many there are (found out under Slurm).")] = None,
+    process_id: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
+) -> None:
+    """Plays what is missing of a study; prints a table, writes cells, a dataset and its figures."""
+    try:
+        plan = _read(study, quick, precision, data)
+    except DataNeededError as needed:
+        if not quick:
+            raise
+        console.print(f"skipped: {needed}", markup=False)
+        return
+    directory = out or _directory(study, quick)
+    team = _team(dask, coordinator, num_processes, process_id)
+    talk = not (quiet or as_json) and team.leads
+    if talk:
+        console.print(f"[bold]{plan.title}[/bold]  ({plan.horizon:,} rounds, {_count(plan.num_seeds, 'seed')})")
+    began = time.perf_counter()
+    report = Report()
+
+    def work(stop: threading.Event) -> "xr.Dataset":
+        with bar(talk) as show:
+            return run_study.run(
+                plan,
+                directory,
+                notice=lambda done, total, cells, of: show(done, total, f"{cells}/{of} cells"),  # pyright: ignore[reportCallIssue]
+                stop=stop,
+                report=report,
+                team=team,
+            )
+
+    try:
+        ds = interruptible(work)
+    except InterruptedRunError as interrupted:
+        _say_how_to_resume(study, out, quick, data, directory, interrupted.saved)
+    if not team.leads:
+        return
+    from jaxbandit.analysis import final
+    from jaxbandit.cli import outcome, tables
+
+    stats = final.final_summary(ds)
+    written = outcome.write(ds, directory)
+    timing = report.timing
+    if as_json:
+        about = {
+            "title": plan.title,
+            "directory": str(directory),
+            "horizon": plan.horizon,
+            "seed": plan.seed,
+            "cells_played": report.played,
+            "cells_found": report.found,
+            "compile_seconds": round(timing.compile_seconds, 3),
+            "run_seconds": round(timing.run_seconds, 3),
+        }
+        print(json.dumps(about | {"results": tables.results_json(stats)}, indent=1))
+    if talk:
+        console.print(tables.regret_table(stats))
+        for sentence in final.failures(stats):
+            console.print(sentence, style="red", markup=False)
+        aside = f"; {_count(report.aside, 'cell')} of another platform or version left aside" if report.aside else ""
+        console.print(f"{_count(report.played, 'cell')} played, {report.found} found{aside}")
+        if report.others:
+            console.print(f"{_count(report.others, 'cell')} of another study stay beside them; this one's are shown")
+        console.print(written, markup=False)
+    drawn = outcome.draw(plan, ds, stats, directory)
+    if talk:
+        for figure in drawn:
+            console.print(f"figure  {figure}", markup=False)
+        seconds = time.perf_counter() - began
+        console.print(
+            f"compiled {timing.compile_seconds:.1f} s, played {timing.run_seconds:.1f} s, {seconds:.1f} s in all"
+        )
+
+
+@app.command()
+def plan(
+    study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")],
+    out: Annotated[pathlib.Path | None, typer.Option(help="Directory whose cells are not counted.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="The cut-down version.")] = False,
+    data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """Says what a study will take, from a short probe; runs and writes nothing."""
+    from jaxbandit.cli import tables
+    from jaxbandit.runs import forecast
+
+    planned = _read(study, quick, None, data)
+    found = forecast.plan(planned, out or _directory(study, quick))
+    if as_json:
+        print(json.dumps(dataclasses.asdict(found), indent=1))
+        return
+    console.print(f"[bold]{planned.title}[/bold]  ({planned.horizon:,} rounds, {_count(planned.num_seeds, 'seed')})")
+    console.print(tables.plan_table(found))
+
+
+@app.command()
+def plot(
+    source: Annotated[pathlib.Path, typer.Argument(help="What `run` left: its directory, or a dataset (.nc).")],
+    out: Annotated[
+        pathlib.Path | None, typer.Option(help="Directory for the figures; default beside the data.")
+    ] = None,
+    formats: Annotated[str, typer.Option("--format", help="File endings, comma-separated.")] = "pdf,png",
+    band: Annotated[str, typer.Option(help="normal or bootstrap.")] = "normal",
+    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Bands that cover whole curves.")] = False,
+    data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
+) -> None:
+    """Draws the figures its study names; by default regret, growth, heat maps, tails, decomposition."""
+    from jaxbandit import plots
+    from jaxbandit.store.assemble import opened
+
+    ds = opened(source)
+    worlds = plots.worlds_of(ds, data)
+    if not worlds and data is None and figures.need_worlds(ds.attrs.get("study", "")):
+        raise ValueError(
+            "its figures need the worlds, and tables of the study are not found from here; "
+            f"say where they are: {shlex.join(['jaxbandit', 'plot', str(source), '--data', 'TABLES'])}"
+        )
+    made = plots.draw(
+        ds,
+        out or (source if source.is_dir() else source.parent) / "figures",
+        formats=[ending.strip() for ending in formats.split(",")],
+        worlds=worlds,
+        method=band,
+        simultaneous=simultaneous,
+    )
+    for figure in made:
+        console.print(f"figure  {figure}")
+
+
+@app.command("report")
+def report_(
+    source: Annotated[
+        pathlib.Path, typer.Argument(help="A directory that `run`, `sensitivity`, `tune`, `worst` left; a .nc.")
+    ],
+    out: Annotated[pathlib.Path | None, typer.Option(help="The page; default report.html beside the data.")] = None,
+    band: Annotated[str, typer.Option(help="normal or bootstrap.")] = "normal",
+    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Bands that cover whole curves.")] = False,
+    data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
+) -> None:
+    """Writes one HTML page that works offline: who won and how sure, curves, growth, sensitivity, tests, provenance."""
+    from jaxbandit import report
+
+    page = report.write(source, out, method=band, simultaneous=simultaneous, data=data)
+    console.print(f"report  {page}", soft_wrap=True)
+
+
+app.command("certify")(commands.certify)
+app.command("sensitivity")(commands.sensitivity)
+searches.register(app)
+
+
+@app.command("list")
+def list_() -> None:
+    """Names of the policies and worlds that a study may use."""
+    from jaxbandit.cli import tables
+    from jaxbandit.studies import entries
+
+    for section in entries.REGISTRIES:
+        console.print(tables.registry_table(section))
+
+
+@app.command()
+def inspect(
+    table: Annotated[pathlib.Path, typer.Argument(help="A .npy, .npz, .csv or .parquet file, or an ASlib folder.")],
+    out: Annotated[pathlib.Path | None, typer.Option(help="The picture; default results/inspect-NAME.png.")] = None,
+    key: Annotated[str | None, typer.Option(help="The array of an .npz file.")] = None,
+    rewards: Annotated[bool, typer.Option("--rewards", help="Larger is better: look at the negated entries.")] = False,
+) -> None:
+    """Looks at a measured table: tails, gap, scale, assumptions; leaves a picture."""
+    from jaxbandit.cli import tables
+    from jaxbandit.plots.tails import tails
+    from jaxbandit.tables import inspection
+    from jaxbandit.tables.readers import read_table
+
+    read = read_table(table, key=key, missing=True)
+    losses = -read.losses if rewards or read.rewards else read.losses
+    found = inspection.inspect(losses, read.arms)
+    path = out or pathlib.Path("results") / f"inspect-{read.name.replace(':', '-')}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for part in tables.inspection_tables(read.name, found):
+        console.print(part)
+    console.print(f"figure  {tails(losses, found, path, read.name)}")
+
+
+@app.command()
+def doctor() -> None:
+    """Shows versions, cores, devices, where compiled code is kept, and how every policy is played here, and why."""
+    from jaxbandit.cli import tables
+    from jaxbandit.policies import POLICIES
+
+    console.print(tables.machine_table())
+    console.print()
+    console.print(tables.ways_table(POLICIES))
+
+
+def _read(path: pathlib.Path, quick: bool, precision: float | None, data: pathlib.Path | None) -> Study:
+    study = Study.load(path, data, quick=quick)
+    return study if precision is None else study.changed(precision=precision)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _team(
+    dask: str | None, coordinator: str | None, num_processes: int | None, process_id: int | None
+) -> run_study.Team:
+    if dask is not None:
+        return teams.dask_team(dask)[0]
+    return teams.process_team(coordinator, num_processes, process_id) or run_study.Team()
+
+
+def _directory(study: pathlib.Path, quick: bool) -> pathlib.Path:
+    """Where results go unless --out says otherwise; a quick run's rounds are not those of the whole study."""
+    return pathlib.Path("results") / (f"{study.stem}-quick" if quick else study.stem)
+
+
+def _say_how_to_resume(
+    study: pathlib.Path,
+    out: pathlib.Path | None,
+    quick: bool,
+    data: pathlib.Path | None,
+    directory: pathlib.Path,
+    saved: bool,
+) -> NoReturn:
+    command = ["jaxbandit", "run", str(study), *(["--out", str(out)] if out else []), *(["--quick"] if quick else [])]
+    command += ["--data", str(data)] if data else []
+    kept = "finished cells and games under way are kept" if saved else "finished cells and checkpoints are kept"
+    sys.stdout.flush()
+    print(f"\nstopped; {kept} in {directory}. To go on: {shlex.join(command)}", file=sys.stderr, flush=True)
+    os._exit(130)  # past the thread, which may be inside the compiler
+
+
+def main() -> None:
+    """Runs the command line; bad input ends with its message and exit code 2."""
+    warnings.showwarning = _show_warning
+    try:
+        app()
+    except (ValueError, StoreError) as error:
+        Console(stderr=True).print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
+        raise SystemExit(2) from None
+
+
+def _show_warning(message: Warning | str, category, filename, lineno, file=None, line=None) -> None:
+    Console(stderr=True).print(f"warning: {message}", style="yellow", highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,42 @@
+"""What a run leaves beside its cells: the dataset in one file, and figures."""
+
+import pathlib
+import warnings
+
+import xarray as xr
+
+from jaxbandit.cli import tables
+from jaxbandit.store.directory import Store, StoreError
+from jaxbandit.studies.study import Study
+
+DATASET_BYTES = 1 << 30  # a dataset up to this size is also written as one file
+
+
+def write(ds: xr.Dataset, directory: pathlib.Path) -> str:
+    """Writes the dataset, unless it is large; says where it is."""
+    path = directory / "dataset.nc"
+    if ds.nbytes > DATASET_BYTES:
+        path.unlink(missing_ok=True)
+        return f"dataset {tables.size(ds.nbytes)}: open it with jb.load({str(directory)!r})"
+    try:
+        content = ds.load().to_netcdf(engine="h5netcdf")
+    except OSError as error:  # HDF5 takes room on disk for a file in memory too
+        raise StoreError(f"cannot write {path}: {error}; the cells are whole") from None
+    Store(directory).write(path, content)
+    return f"dataset {path}"
+
+
+def draw(study: Study, ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Path) -> list[pathlib.Path]:
+    """Draws the study's figures, by default regret. What cannot be drawn is a warning: results never hang on it."""
+    from jaxbandit import plots
+
+    try:
+        if not study.figures:
+            regret = {"name": "regret", "title": study.title}
+            return plots.draw(stats, directory, formats=("png",), figures=[regret], strict=False)
+        points = [point for grid in study.environment_grids() for point in grid.points]
+        worlds = dict(zip(map(str, ds.environment.values), points, strict=True))
+        return plots.draw(ds, directory / "figures", formats=("png",), worlds=worlds, strict=False)
+    except OSError as error:
+        warnings.warn(f"cannot write the figures in {directory}: {error}", stacklevel=2)
+        return []

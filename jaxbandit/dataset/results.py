@@ -1,0 +1,210 @@
+"""What a run hands back: a labelled dataset, its summary, and paired comparisons."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit.dataset import student
+from jaxbandit.dataset.labels import LONG_NAMES, QUANTILES, labelled_axes, product_axes, variable_dims
+from jaxbandit.grid import Grid, suggest
+
+
+def product_dataset(
+    policies: Grid, environments: Grid, variables: Mapping[str, np.ndarray], coords: Mapping[str, Any]
+) -> xr.Dataset:
+    """One dimension per swept field; variables come as [P, E, ...]."""
+    axes = product_axes(policies, environments)
+    shape = (*policies.shape, *environments.shape)
+    shaped = {name: values.reshape((*shape, *values.shape[2:])) for name, values in variables.items()}
+    return _dataset(shaped, tuple(axes), {**axes, **coords})
+
+
+def labelled_dataset(
+    policies: Sequence[tuple[str, Grid]],
+    environments: Sequence[tuple[str, Grid]],
+    variables: Mapping[str, np.ndarray],
+    coords: Mapping[str, Any],
+) -> xr.Dataset:
+    """Dimensions ``policy`` and ``environment`` with a label per point; swept values ride along."""
+    return _dataset(variables, ("policy", "environment"), {**labelled_axes(policies, environments), **coords})
+
+
+def product(ds: xr.Dataset, policy: str, environment: str) -> xr.Dataset:
+    """One class pair of a labelled dataset, with a dimension per swept field.
+
+    Args:
+      ds: A dataset with dimensions ``policy`` and ``environment``.
+      policy: Registry name, e.g. ``"uniinf"``.
+      environment: Likewise, e.g. ``"pareto"``.
+    """
+    for side, name in (("policy", policy), ("environment", environment)):
+        known = list(dict.fromkeys(str(label).split("[")[0] for label in ds[side].values))
+        if name not in known:
+            raise ValueError(f"no {side} {name!r} in this dataset; {suggest(name, known)}")
+        keep = [str(label).split("[")[0] == name for label in ds[side].values]
+        ds = ds.isel({side: np.flatnonzero(keep)})
+    for side in ("policy", "environment"):
+        riders = [
+            str(name)
+            for name, coord in ds.coords.items()
+            if coord.dims == (side,) and name != side and not _is_missing(coord.values).any()
+        ]
+        ds = ds.drop_vars([name for name, c in ds.coords.items() if c.dims == (side,) and name not in (side, *riders)])
+        if len(riders) > 1:
+            ds = ds.set_index({side: riders}).unstack(side)
+        elif riders:
+            ds = ds.swap_dims({side: riders[0]}).drop_vars(side)
+        else:
+            ds = ds.squeeze(side, drop=True)
+    last = [dim for dim in ("seed", "round", "arm") if dim in ds.dims]
+    return ds.transpose(*(dim for dim in ds.dims if dim not in last), *last)
+
+
+def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:
+    """Mean regret with its standard error and normal band, and quantiles over seeds.
+
+    The band is ``mean +- t * stderr`` with t Student's quantile for the number of seeds, NaN for one seed; regret
+    is bounded by T but skewed by rare seeds that settle on a wrong arm, so look at the quantiles too. A dataset
+    kept as a summary gets its band.
+
+    Args:
+      ds: What ``simulate`` returned.
+      level: Coverage of the band.
+      quantiles: Levels of the quantiles over seeds.
+
+    Returns:
+      ``regret_mean``, ``regret_stderr``, ``regret_low``, ``regret_high``, ``regret_quantile`` and the
+      number of ``failed`` games.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> ds = jb.simulate(jb.Uniform(), jb.Bernoulli(means=[0.0, 1.0]), horizon=100, num_seeds=64)
+      >>> bool(abs(jb.summary(ds).regret_mean[-1] - 50) < 5)
+      True
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
+    if "regret" in ds:
+        out = summarise(ds.regret, quantiles)
+        out["failed"] = (ds.failed > 0).sum("seed")
+    elif "regret_mean" in ds:
+        out = ds[["regret_mean", "regret_stderr", "regret_quantile", "failed"]].copy()
+    else:
+        raise ValueError("this dataset has neither `regret` nor `regret_mean`; pass what simulate() or load() returned")
+    half = _quantile(0.5 + level / 2, _seeds(ds)) * out.regret_stderr
+    out["regret_low"], out["regret_high"] = out.regret_mean - half, out.regret_mean + half
+    out.attrs = {**ds.attrs, "band": f"normal, {100 * level:g}%"}
+    return out
+
+
+def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:
+    """Mean, standard error and quantiles over the seeds."""
+    count = _played(regret)
+    several = regret.sizes["seed"] > 1
+    spread = regret.std("seed", ddof=1) if several else xr.full_like(regret.isel(seed=0, drop=True), np.nan)
+    with warnings.catch_warnings():  # a policy may stop before the others
+        warnings.filterwarnings("ignore", "All-NaN slice encountered", RuntimeWarning)
+        levels = regret.quantile(list(quantiles), dim="seed")
+    out = xr.Dataset(
+        {
+            "regret_mean": regret.mean("seed"),
+            "regret_stderr": spread / np.sqrt(count),
+            "regret_quantile": levels,
+        }
+    )
+    for name in out:
+        out[name].attrs["long_name"] = LONG_NAMES[str(name)]
+    return out
+
+
+def _played(regret: xr.DataArray) -> Any:
+    """Seeds behind a mean; a study may have more of them in one cell than in another."""
+    there = regret.notnull()
+    return regret.sizes["seed"] if bool(there.all()) else there.sum("seed")
+
+
+def _seeds(ds: xr.Dataset) -> Any:
+    """Seeds behind the means of a dataset, a summary or not."""
+    if "regret" in ds:
+        return _played(ds.regret)
+    return ds.seeds if "seeds" in ds else int(ds.attrs.get("num_seeds", 0))
+
+
+def _quantile(p: float, count: Any) -> Any:
+    """Student's, for means over so many seeds."""
+    return xr.apply_ufunc(np.vectorize(lambda n: student.quantile(p, int(n) - 1), otypes=[float]), count)
+
+
+def reduce_cell(cell: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What ``keep="summary"`` keeps of one policy in one world; variables come as [seed, round, ...]."""
+    regret = xr.DataArray(cell["regret"], dims=("seed", "round"))
+    stats = {str(name): values.values for name, values in summarise(regret).items()}
+    others = {name: values for name, values in cell.items() if name not in ("regret", "failed")}
+    means = {name: np.asarray(values.mean(axis=0)) for name, values in others.items()}
+    return {**stats, **means, "failed": np.asarray((cell["failed"] > 0).sum())}
+
+
+def compare(
+    ds: xr.Dataset, a: str | Mapping[str, Any], b: str | Mapping[str, Any], *, level: float = 0.95
+) -> xr.Dataset:
+    """The paired difference of two policies' regret, seed by seed on common random numbers.
+
+    Args:
+      ds: What ``simulate`` returned, with every seed kept.
+      a: A policy label, or coordinates such as ``{"initial_scale": 4.0}``.
+      b: The one to subtract.
+      level: Coverage of the normal band.
+
+    Returns:
+      ``difference`` (a minus b), its ``stderr``, ``low`` and ``high``, ``z``, and ``variance_ratio``:
+      how many times fewer seeds the pairing needs than independent runs would.
+    """
+    if "regret" not in ds:
+        raise ValueError('compare() pairs seeds, which keep="summary" drops; run with keep="seeds"')
+    first, second = _select(ds.regret, a), _select(ds.regret, b)
+    difference = first - second
+    count = _played(difference)
+    if np.min(count) < 2:
+        raise ValueError(f"compare() needs at least 2 seeds that both have played, got {int(np.min(count))}")
+    mean, stderr = difference.mean("seed"), difference.std("seed", ddof=1) / np.sqrt(count)
+    half = _quantile(0.5 + level / 2, count) * stderr
+    independent = first.var("seed", ddof=1) + second.var("seed", ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return xr.Dataset(
+            {
+                "difference": mean,
+                "stderr": stderr,
+                "low": mean - half,
+                "high": mean + half,
+                "z": mean / stderr,
+                "variance_ratio": independent / (stderr**2 * count),
+            },
+            attrs={"a": str(a), "b": str(b), "band": f"normal, {100 * level:g}%"},
+        )
+
+
+def _select(regret: xr.DataArray, which: str | Mapping[str, Any]) -> xr.DataArray:
+    where = {"policy": which} if isinstance(which, str) else dict(which)
+    for dim, value in where.items():
+        if dim not in regret.dims:
+            raise ValueError(
+                f"no dimension {dim!r} to select {value!r} in; {suggest(dim, [str(d) for d in regret.dims])}"
+            )
+        if value not in regret[dim].values:
+            raise ValueError(f"no {dim} {value!r}; {suggest(str(value), [str(v) for v in regret[dim].values])}")
+    return regret.sel(where, drop=True)
+
+
+def _dataset(variables: Mapping[str, np.ndarray], axes: tuple[str, ...], coords: Mapping[str, Any]) -> xr.Dataset:
+    data = {}
+    for name, values in variables.items():
+        tail = variable_dims(name, values.ndim - len(axes), "seed" in coords)
+        data[name] = xr.Variable((*axes, *tail), values, {"long_name": LONG_NAMES.get(name, name)})
+    return xr.Dataset(data, coords=dict(coords))
+
+
+def _is_missing(values: np.ndarray) -> np.ndarray:
+    return np.isnan(values) if values.dtype.kind == "f" else values == ""

@@ -1,0 +1,56 @@
+"""The way in which games are played: native, or by the scan if native cannot play them, and why."""
+
+import warnings
+from typing import Any
+
+import jax
+
+from jaxbandit.engine import native
+from jaxbandit.engine.round import Plan
+from jaxbandit.engine.shape import Shape
+from jaxbandit.game import Environment, Policy, is_stationary
+
+WAYS = ("native", "scan")
+
+_reasons: dict[Shape, str] = {}
+
+
+def chosen(shape: Shape, way: str | None = None) -> Any:
+    """Returns the native games of a shape; None if the scan plays them, after one warning if that is a fallback."""
+    if way == "scan" or (way is None and jax.default_backend() != "cpu"):
+        return None
+    if shape in _reasons:
+        return None
+    reason = native.unavailable()
+    if not reason:
+        try:
+            return native.compiled(shape)
+        except native.UnsupportedError as error:
+            policy, environment = (type(side).__name__ for side in shape.pair(shape.parameters))
+            reason = f"{policy} in {environment} {_obstacle(error)}"
+    _reasons[shape] = reason
+    warnings.warn(
+        f"{reason}; the games are played by JAX's scan instead: the results are right, but a CPU takes some 20 to 50 "
+        "times as long (docs/speed.md). Engine(way='scan') asks for the scan and silences this.",
+        stacklevel=2,
+    )
+    return None
+
+
+def _obstacle(error: native.UnsupportedError) -> str:
+    where = f" at {error.where}" if error.where else ""
+    return f"uses '{error.primitive}'{where}, which has no native rule"
+
+
+def explained(policy: Policy, environment: Environment) -> tuple[str, str]:
+    """Returns how games of a pair are played here, "native" or "scan", and why; compiles nothing."""
+    if jax.default_backend() != "cpu":
+        return "scan", f"JAX's default device is a {jax.default_backend()}"
+    if native.unavailable():
+        return "scan", f"LLVM is not usable: {native.unavailable()}"
+    shape = Shape.of(policy, environment, Plan(stationary=is_stationary(environment)))
+    try:
+        native.check(shape)
+    except native.UnsupportedError as error:
+        return "scan", f"it {_obstacle(error)}"
+    return "native", f"every operation has a rule; vectors of {native.lanes_of(shape)} games"

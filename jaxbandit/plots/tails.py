@@ -1,0 +1,44 @@
+"""The picture of a table's tails, for ``jaxbandit inspect``."""
+
+import pathlib
+
+import numpy as np
+
+from jaxbandit.plots import style
+from jaxbandit.tables.inspection import Inspection, hill_path
+
+
+def tails(losses: np.ndarray, found: Inspection, path: str | pathlib.Path, title: str = "") -> pathlib.Path:
+    """A table's tails: Hill's estimate over the number of losses it uses, and each arm's survival function.
+
+    Args:
+      losses: The table [T, K], missing entries NaN.
+      found: What ``inspect`` says of it.
+      path: Where to write; the ending chooses the format.
+      title: Heads the figure.
+    """
+    columns = [column[np.isfinite(column)] for column in np.asarray(losses, np.float64).T]
+    ranked = np.argsort(found.means, kind="stable").tolist()
+    # The best arms in colour; where there are more, the rest are one grey.
+    colours = {arm: style.COLOURS[n] for n, arm in enumerate(ranked[: len(style.COLOURS)])}
+    with style.panels(["tail index by Hill", "survival of |loss|"], title, columns=2) as (figure, (left, right)):
+        for arm in reversed(ranked):
+            look = {"color": colours.get(arm, "#BBBBBB"), "linewidth": 1.2 if arm in colours else 0.6}
+            column = np.sort(np.abs(columns[arm]))
+            counts = np.unique(np.geomspace(5, max(6, column.size // 4), 200).astype(int))
+            left.plot(counts, hill_path(column, counts), **look)
+            seen = column > 0
+            beyond = (column.size - np.arange(column.size)) / column.size
+            label = found.arms[arm] if arm in colours else None
+            right.step(column[seen], beyond[seen], where="pre", label=label, **look)
+        left.axhspan(1, 2, color="#000000", alpha=0.07, linewidth=0)
+        left.set(xscale="log", ylim=(0, 6), xlabel="largest losses used, k", ylabel="Hill estimate of the tail index")
+        left.annotate("1 to 2: the theory's heavy tails", (0.02, 1.05), xycoords=("axes fraction", "data"), fontsize=7)
+        right.set(xlabel="z", ylabel="share of rounds with |loss| at least z")
+        if found.quantiles[-1] > 0:  # otherwise a logarithmic axis would have nothing on it
+            right.set(xscale="log", yscale="log")
+            right.axvline(found.quantiles[-1], color="black", linewidth=0.6, linestyle="--")
+            right.annotate("99 %", (found.quantiles[-1], 1.0), fontsize=7)
+        handles, labels = right.get_legend_handles_labels()
+        right.legend(handles[::-1], labels[::-1], frameon=False, fontsize=7, title="least mean first", title_fontsize=7)
+        return style.save(figure, path)

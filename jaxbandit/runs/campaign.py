@@ -1,0 +1,270 @@
+"""A study and its directory: what is wanted, what is there, and what the directory says of itself."""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxbandit.dataset import labels
+from jaxbandit.engine import Engine, Timing
+from jaxbandit.runs import precision
+from jaxbandit.runs.player import Player
+from jaxbandit.store import cellfile, cells
+from jaxbandit.store.cellfile import Header
+from jaxbandit.store.cells import Cell, Game
+from jaxbandit.store.cover import Piece, covered, missing
+from jaxbandit.store.directory import Store, StoreError
+from jaxbandit.studies.study import Study
+from jaxbandit.theory import assumptions
+from jaxbandit.version import __version__
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Notice = Callable[[int, int, int, int], None]  # seed-rounds done, in all, cells done, in all
+
+
+@dataclasses.dataclass
+class Report:
+    """What a run did.
+
+    Attributes:
+      played: Cells that were played.
+      found: Cells that were there already.
+      aside: Cells of the same games from another platform or version, left where they are.
+      others: Cells of games that this study does not have, left where they are.
+      timing: Where the time went.
+    """
+
+    played: int = 0
+    found: int = 0
+    aside: int = 0
+    others: int = 0
+    timing: Timing = dataclasses.field(default_factory=Timing)
+
+
+class Campaign:
+    """A study and its store: what is wanted, what is there."""
+
+    def __init__(self, study: Study, store: Store, report: Report, any_platform: bool = False, way: str | None = None):
+        self.study, self.store, self.report = study, store, report
+        self.games = cells.games(study, way)
+        self.rounds = _rounds(study, store.manifest(), {game.key for game in self.games})
+        self.whole = study.keep == "summary"
+        self.seeds = {game.index: game.num_seeds for game in self.games}
+        self.headers: dict[str, list[Header]] = {game.key: [] for game in self.games}
+        self.done, self.total = 0, 0
+        here = {game.key: cells.platform(game.way) for game in self.games}
+        for header in store.headers():
+            if header.game in self.headers and (any_platform or header.platform == here[header.game]):
+                self.headers[header.game].append(header)
+            elif header.game in self.headers or not _same_version(header):
+                report.aside += 1
+            else:
+                report.others += 1
+        self._look_at_precision()
+        report.found = sum(len(self._pieces(game)) for game in self.games)
+        self.warnings = list(
+            dict.fromkeys(
+                sentence
+                for game in self.games
+                for sentence in assumptions.violated_bounds([game.policy], [game.environment])
+            )
+        )
+        assumptions.warn(self.warnings, (game.environment for game in self.games), stacklevel=4)
+
+    def todo(self) -> list[Cell]:
+        """The cells that are missing."""
+        found = []
+        for game in self.games:
+            rounds = game.rounds(self.rounds)
+            at_most = cells.cell_seeds(game, rounds, len(self.study.measures))
+            headers, count = self.headers[game.key], self.seeds[game.index]
+            found += missing(game, headers, count, rounds, self.whole, at_most)
+        named = {cell.name: cell for cell in found}  # two entries may name the same game
+        self.total = self.done + len(named)
+        return list(named.values())
+
+    def set_aside_damaged(self) -> None:
+        """Renames files in the way of cells to be played: they were no use, or the cells would not be missing."""
+        for cell in self.todo():
+            path = self.store.cells / cell.name
+            if path.exists():
+                path.rename(path.with_name(f"{path.name}.damaged"))
+
+    def player(self, engine: Engine, notice: Notice, stop, **options) -> Player:
+        """Who plays cells of this study in this process."""
+        self._notice, self._rounds_done = notice, (0, 0)
+        return Player(self.study, self.store, engine, stop=stop, finished=self._finished, **options)
+
+    def progress(self, notice: Notice) -> Callable[[int, int], None]:
+        """The runner's progress, with cells."""
+
+        def progress(done: int, total: int) -> None:
+            self._rounds_done = (done, total)
+            notice(done, total, self.done, self.total)
+
+        return progress
+
+    def _finished(self, cell: Cell) -> None:
+        self.done += 1
+        self._notice(*self._rounds_done, self.done, self.total)
+
+    def take_up(self, todo: Sequence[Cell], names: Sequence[str]) -> None:
+        """Takes note of files that have come to be; asks for more seeds where the precision is not reached."""
+        found = [cellfile.read_header(path) for name in names if (path := self.store.cells / name).exists()]
+        for header in found:
+            self.headers[header.game].append(header)
+        self.report.played += len(found)
+        if not found:
+            raise StoreError(f"none of {len(todo)} cells came to be in {self.store.cells}; is its disk sound?")
+        if len(found) == len(todo):
+            self._look_at_precision()
+
+    def add_time(self, timing: Timing) -> None:
+        """Books the time of a player."""
+        self.report.timing.compile_seconds += timing.compile_seconds
+        self.report.timing.run_seconds += timing.run_seconds
+
+    def dataset(self) -> "xr.Dataset":
+        """All of it, read when it is looked at."""
+        from jaxbandit.store.assemble import (
+            assembled,  # xarray, which takes half as long to import as JAX: after the games
+        )
+
+        manifest = self.store.manifest()
+        assert manifest is not None
+        return assembled(self.store, manifest, [header for headers in self.headers.values() for header in headers])
+
+    def write_manifest(self) -> None:
+        """Says in the directory what it holds."""
+        shape = tuple(np.max([game.index for game in self.games], axis=0) + 1)
+        keys, seeds, stops = np.empty(shape, object), np.zeros(shape, int), np.zeros(shape, int)
+        for game in self.games:
+            keys[game.index], seeds[game.index] = game.key, self.seeds[game.index]
+            stops[game.index] = game.rounds(self.rounds)[-1]
+        timing = self.report.timing
+        self.store.write_manifest(
+            {
+                "rounds": list(self.rounds),
+                "record": self.study.record,
+                "keep": self.study.keep,
+                "games": keys.tolist(),
+                "seeds": seeds.tolist(),
+                "stops": stops.tolist(),
+                "coords": self._coords(),
+                "attrs": {
+                    "title": self.study.title,
+                    **({} if self.study.held_tables() else {"study": self.study.toml()}),
+                    **({} if self.study.data is None else {"tables": "--data"}),
+                    "jaxbandit": __version__,
+                    "numpy": np.__version__,
+                    "dtype": self.study.dtype,
+                    "seed": self.study.seed,
+                    "num_seeds": int(seeds.max()),
+                    "horizon": self.rounds[-1],
+                    "prng": cells.PRNG,
+                    "warnings": "\n".join(self.warnings),
+                    "compile_seconds": round(timing.compile_seconds, 3),
+                    "run_seconds": round(timing.run_seconds, 3),
+                    "written": time.strftime("%Y-%m-%d %H:%M:%S"),
+                },
+            }
+        )
+
+    def clean_up(self) -> None:
+        """Removes what nobody needs any more: checkpoints, parts, and cells that others continue."""
+        for folder in (self.store.checkpoints, self.store.parts):
+            for path in folder.iterdir():
+                path.unlink(missing_ok=True)
+        for headers in self.headers.values():
+            for old in list(headers):
+                if any(_continues(new, old) for new in headers):
+                    old.path.unlink(missing_ok=True)
+                    headers.remove(old)
+
+    def _coords(self) -> dict[str, Any]:
+        study = self.study
+        policies = [(entry.label, entry.grid(study.worlds()[0])) for entry in study.policy_entries()]
+        worlds = zip(study.environment_entries(), study.environment_grids(), strict=True)
+        environments = [(entry.label, grid) for entry, grid in worlds]
+        arms = max(game.environment.num_arms for game in self.games)
+        axes = labels.labelled_axes(policies, environments)
+        coords = {name: given if isinstance(given, tuple) else (name, given) for name, given in axes.items()}
+        coords |= {"round": ("round", list(self.rounds)), "arm": ("arm", list(range(arms)))}
+        declared = {
+            "moment_order": [_number(world.moment_order) for world in study.worlds()],
+            "moment_bound": [
+                _number(world.moment_order and world.moment_bound(world.moment_order)) for world in study.worlds()
+            ],
+        }
+        for name, values in declared.items():
+            if name in coords and coords[name][0] == "policy":
+                coords[f"policy_{name}"] = coords.pop(name)
+                name = f"environment_{name}"
+            coords.setdefault(name, ("environment", values))
+        return {name: {"dims": [dim], "values": np.asarray(given).tolist()} for name, (dim, given) in coords.items()}
+
+    def _pieces(self, game: Game) -> list[Piece]:
+        return covered(self.headers[game.key], self.seeds[game.index], game.rounds(self.rounds), self.whole)
+
+    def _look_at_precision(self) -> None:
+        """Raises the seeds of games whose band is too wide, where all their seeds so far are there."""
+        for game in self.games:
+            if game.precision is not None:
+                looks = functools.partial(self._moments, game)
+                needed = precision.seeds_needed(looks, game.num_seeds, game.precision, game.max_seeds)
+                self.seeds[game.index] = max(game.num_seeds, needed)
+
+    def _moments(self, game: Game, count: int) -> precision.Moments | None:
+        """Of the final regrets of the first seeds of a game, if they are there."""
+        rounds = game.rounds(self.rounds)
+        pieces = covered(self.headers[game.key], count, rounds, self.whole)
+        if sum(piece.last - piece.first for piece in pieces) < count:
+            return None
+        return precision.pooled(_moments(piece, rounds) for piece in pieces)
+
+
+def _moments(piece: Piece, rounds: tuple[int, ...]) -> precision.Moments:
+    """Of the final regret of a piece; those in the header if they are of all its seeds at this round."""
+    header = piece.header
+    if header.rounds == rounds and (piece.first, piece.last) == (header.first, header.last):
+        return header.final
+    if "regret" in header.variables:
+        rows = slice(piece.first - header.first, piece.last - header.first)
+        return cellfile.final_moments(cellfile.read_part(header, "regret", (rows, len(rounds) - 1)))
+    raise StoreError(
+        f"{header.path} holds a summary to round {header.rounds[-1]}, which does not tell the precision at round "
+        f"{rounds[-1]}; use another directory (--out) for the shorter horizon"
+    )
+
+
+def _rounds(study: Study, manifest: dict[str, Any] | None, keys: set[str]) -> tuple[int, ...]:
+    """The rounds to record at. A longer horizon of games that are there keeps their rounds and adds those beyond."""
+    fresh = study.rounds()
+    if manifest is None or not isinstance(study.record, int) or manifest["record"] != study.record:
+        return tuple(fresh)
+    if not keys & {key for row in manifest["games"] for key in row}:
+        return tuple(fresh)
+    before = manifest["rounds"]
+    if any(stop < before[-1] and stop not in before for stop in study.stops()):
+        return tuple(fresh)
+    if before[-1] == fresh[-1]:
+        return tuple(before)
+    return tuple(before + [n for n in fresh if n > before[-1]]) if fresh[-1] > before[-1] else tuple(fresh)
+
+
+def _same_version(header: Header) -> bool:
+    return header.about.get("numerics") == cells.NUMERICS
+
+
+def _continues(new: Header, old: Header) -> bool:
+    same = (new.first, new.last) == (old.first, old.last) and len(new.rounds) > len(old.rounds)
+    return same and new.rounds[: len(old.rounds)] == old.rounds and new.has_state >= old.has_state
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else float(value)

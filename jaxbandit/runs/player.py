@@ -1,0 +1,306 @@
+"""Playing cells into a store: lanes that are left, from where they stand, and whole files when they are done."""
+
+import functools
+import itertools
+import os
+import pathlib
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbandit.engine import Engine, Snapshot, Timing, join_snapshots, pack, run_job, unpack
+from jaxbandit.progress import Progress
+from jaxbandit.store import cellfile
+from jaxbandit.store.cells import Cell, LaneJob, by_program, lane_job, platform
+from jaxbandit.store.directory import Store
+from jaxbandit.store.writing import Writing
+from jaxbandit.studies.study import Study
+
+
+class Player:
+    """Plays cells of a study; nothing it has finished is played again.
+
+    Args:
+      study: The study.
+      store: Where cells go.
+      config: How to run.
+      tag: Names this process's checkpoint.
+      share: (number, count) of this process among those that play the same cells; its seeds are its own.
+      stop: Set from outside to save what is under way and raise ``KeyboardInterrupt``.
+      finished: Called with every cell that is whole.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        config: Engine,
+        *,
+        tag: str = "local",
+        share: tuple[int, int] = (0, 1),
+        stop: threading.Event | None = None,
+        finished: Callable[[Cell], None] = lambda cell: None,
+    ):
+        self.study, self.store, self.config = study, store, config
+        self.tag, self.share, self.stop, self.finished = tag, share, stop or threading.Event(), finished
+        self.timing = Timing()
+        self._lock = threading.Lock()
+        self._encoding = threading.Lock()
+
+    def play(self, cells: Sequence[Cell], progress: Progress) -> None:
+        """Plays every cell; returns when all have their files (or, with a share, when this process is done)."""
+        with jax.enable_x64(self.study.dtype == "float64"):
+            jobs = [job for group in by_program(cells) for job in self._jobs(group)]
+            total = sum(_work(job) for job, _ in jobs)
+            done = 0
+            with Writing() as writing:
+                for job, start in jobs:
+                    keeper = _Keeper(self, job, start, writing)
+
+                    def report(now: int, _: int, done: int = done) -> None:
+                        progress(done + now, total)
+
+                    run_job(job, self.config, keeper.sink, report, self.timing, keeper)
+                    done += _work(job)
+            for cell in cells:
+                self.assemble(cell)
+
+    def assemble(self, cell: Cell) -> bool:
+        """Makes a cell of its parts if they are all there; says whether it is."""
+        if (self.store.cells / cell.name).exists():
+            return True
+        paths = self._parts(cell)
+        if sum(_part_count(path) for path in paths) < cell.num_seeds:
+            return False
+        parts = [part for part in map(self._read_part, paths) if part]
+        seeds, order = np.unique(np.concatenate([part[0] for part in parts] or [np.zeros(0)]), return_index=True)
+        if seeds.size < cell.num_seeds:
+            return False  # a damaged one has been removed: its seeds are played again
+        variables = {name: np.concatenate([part[name] for _, part, _ in parts])[order] for name in parts[0][1]}
+        self._write(cell, variables, join_snapshots([state for _, _, state in parts]).take(order))
+        for path in paths:
+            path.unlink(missing_ok=True)
+        return True
+
+    def _jobs(self, cells: Sequence[Cell]) -> list[tuple[LaneJob, Snapshot | None]]:
+        """The lanes that are left, by where they start: in a checkpoint, after an earlier horizon, at round 1."""
+        left = {cell.name: self._left(cell) for cell in cells}
+        by_name = {cell.name: cell for cell in cells}
+        jobs: list[tuple[LaneJob, Snapshot | None]] = []
+        for snapshot, about in self._checkpoints():
+            members = [by_name.get(name) for name in about["cells"]]
+            lanes = []
+            for lane, (n, seed) in enumerate(zip(about["cell_of"], about["seed_of"], strict=True)):
+                cell = members[n]
+                if cell and left[cell.name][seed - cell.first]:
+                    left[cell.name][seed - cell.first] = False
+                    lanes.append(lane)
+            if lanes:
+                known = [cell for cell in members if cell]
+                place = np.cumsum([cell is not None for cell in members]) - 1
+                cell_of = place[np.asarray(about["cell_of"])[lanes]]
+                job = lane_job(known, cell_of, np.asarray(about["seed_of"])[lanes], self.study, snapshot.t)
+                jobs.append((job, snapshot.take(lanes)))
+        for start, group in itertools.groupby(sorted(cells, key=_start), key=_start):
+            members = [cell for cell in group if left[cell.name].any()]
+            if members:
+                seeds = [cell.first + np.flatnonzero(left[cell.name]) for cell in members]
+                cell_of = np.repeat(np.arange(len(members)), [entry.size for entry in seeds])
+                jobs.append((lane_job(members, cell_of, np.concatenate(seeds), self.study, start), None))
+        return jobs
+
+    def _left(self, cell: Cell) -> np.ndarray:
+        """Which seeds of a cell this process has to play, [seeds] of bool."""
+        left = np.zeros(cell.num_seeds, bool)
+        if (self.store.cells / cell.name).exists():
+            return left
+        number, count = self.share
+        left[cell.num_seeds * number // count : cell.num_seeds * (number + 1) // count] = True
+        for path in self._parts(cell):
+            part = self._read_part(path)
+            if part:
+                left[part[0] - cell.first] = False
+        return left
+
+    def _parts(self, cell: Cell) -> list:
+        start = f"{cell.name.removesuffix('.nc')}."
+        names = os.listdir(self.store.parts) if self.store.parts.is_dir() else []
+        return sorted(self.store.parts / name for name in names if name.startswith(start) and name.endswith(".part"))
+
+    def _read_part(self, path) -> tuple[np.ndarray, dict[str, np.ndarray], Snapshot] | None:
+        try:
+            arrays, about = unpack(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            warnings.warn(f"{path} is damaged; its seeds are played again", stacklevel=2)
+            path.unlink(missing_ok=True)
+            return None
+        seeds = arrays.pop("seeds")
+        variables = {
+            name.removeprefix("variable."): arrays.pop(name) for name in list(arrays) if name.startswith("var")
+        }
+        return seeds, variables, Snapshot.from_arrays(about["t"], about["reached"], arrays)
+
+    def _checkpoints(self) -> list[tuple[Snapshot, dict[str, Any]]]:
+        """Those on the disk, the farthest first: lanes that are in several go on from there."""
+        found = []
+        for path in sorted(self.store.checkpoints.glob("*.ckpt")):
+            try:
+                arrays, about = unpack(path.read_bytes())
+            except FileNotFoundError:
+                continue
+            except ValueError:
+                warnings.warn(f"{path} is damaged; its games start again", stacklevel=2)
+                path.unlink(missing_ok=True)
+                continue
+            found.append((Snapshot.from_arrays(about["t"], about["reached"], arrays), about))
+        return sorted(found, key=lambda entry: -entry[0].t)
+
+    def put(self, cell: Cell, seeds: np.ndarray, variables: dict[str, np.ndarray], state: Snapshot) -> None:
+        """Takes results of some seeds of a cell: its file if that is all of them, a part if not."""
+        if seeds.size == cell.num_seeds:
+            self._write(cell, variables, state)
+            return
+        arrays = {f"variable.{name}": values for name, values in variables.items()} | state.arrays() | {"seeds": seeds}
+        name = f"{cell.name.removesuffix('.nc')}.{seeds[0]}.{seeds.size}.part"
+        about = {"t": state.t, "reached": state.reached}
+        self.store.write(self.store.parts / name, pack(arrays, about))
+        self.assemble(cell)
+
+    def _write(self, cell: Cell, variables: dict[str, np.ndarray], state: Snapshot) -> None:
+        infinite = int(np.isinf(variables["loss"][:, -1]).sum())
+        final = cellfile.final_moments(variables["regret"][:, -1])
+        variables = dict(variables)
+        variables["pulls"] = variables["pulls"].astype(np.int32, copy=False)
+        summary = self.study.keep == "summary"
+        if summary:
+            variables = _reduced(variables, lone=cell.before is not None and variables["regret"].shape[1] == 1)
+        if cell.before:
+            variables = _after(cellfile.read_variables(cell.before), variables, summary)
+        header = {
+            "game": cell.game.key,
+            "first": cell.first,
+            "last": cell.last,
+            "rounds": list(cell.rounds),
+            "platform": platform(cell.game.way),
+            "about": cell.game.about,
+            "final": final,
+            "infinite": infinite,
+        }
+        with self._encoding:  # one at a time: threads that take turns inside HDF5 need twice as long
+            content = cellfile.encode(header, variables, state if self.study.extendable else None)
+        self.store.write(self.store.cells / cell.name, content)
+        with self._lock:
+            self.finished(cell)
+
+
+class _Keeper:
+    """Starts the lanes of a job, checkpoints them, and hands their results to the player."""
+
+    def __init__(self, player: Player, job: LaneJob, start: Snapshot | None, writing: Writing):
+        self.player, self.job, self.from_checkpoint, self.writing = player, job, start, writing
+        self.saved_at: dict[int, float] = {}  # by the first lane of a block
+        self.final: dict[int, Snapshot] = {}
+
+    def start(self, lanes: np.ndarray) -> Snapshot | None:
+        """From the checkpoint, or from the files of an earlier horizon."""
+        self.saved_at[int(lanes[0])] = time.monotonic()
+        if self.from_checkpoint:
+            return self.from_checkpoint.take(lanes)
+        if not self.job.start:
+            return None
+        parts = []
+        for c, seeds in self._by_cell(lanes):
+            before = self.job.cells[c].before
+            assert before is not None
+            parts.append(cellfile.read_state(before).take(seeds - before.first))
+        return join_snapshots(parts)
+
+    def between(self, lanes: np.ndarray, take: Callable[[], Snapshot]) -> None:
+        """Saves every few seconds, and when asked to stop."""
+        stopping = self.player.stop.is_set()
+        if stopping or time.monotonic() - self.saved_at[int(lanes[0])] > self.player.config.checkpoint:
+            snapshot = take()
+            present, cell_of = np.unique(self.job.cell_of[lanes], return_inverse=True)
+            about = {
+                "t": snapshot.t,
+                "reached": snapshot.reached,
+                "cells": [self.job.cells[c].name for c in present],
+                "cell_of": cell_of.tolist(),
+                "seed_of": self.job.seed_of[lanes].tolist(),
+            }
+            self.player.store.write(self._path(lanes), pack(snapshot.arrays(), about))
+            self.saved_at[int(lanes[0])] = time.monotonic()
+        if stopping:
+            raise KeyboardInterrupt
+
+    def finish(self, lanes: np.ndarray, snapshot: Snapshot) -> None:
+        """Keeps the last state for the file; the rows recorded come as variables."""
+        self.final[int(lanes[0])] = Snapshot(snapshot.t, snapshot.reached, snapshot.carry, snapshot.running, {})
+
+    def sink(self, lanes: np.ndarray, variables: dict[str, np.ndarray]) -> None:
+        """Begins to write what a block has finished; when that is there, its checkpoint is forgotten."""
+        final, runs = self.final.pop(int(lanes[0])), self._by_cell(lanes)
+        ends = np.cumsum([seeds.size for _, seeds in runs])
+        tasks = []
+        for (c, seeds), end in zip(runs, ends.tolist(), strict=True):
+            rows = slice(end - seeds.size, end)
+            part = {name: values[rows] for name, values in variables.items()}
+            tasks.append(functools.partial(self.player.put, self.job.cells[c], seeds, part, final.take(rows)))
+        self.writing.begin(tasks, functools.partial(self._path(lanes).unlink, missing_ok=True))
+        if self.player.stop.is_set():
+            raise KeyboardInterrupt
+
+    def _path(self, lanes: np.ndarray) -> pathlib.Path:
+        """Of a block's checkpoint."""
+        first = self.job.cells[int(self.job.cell_of[lanes[0]])].name.removesuffix(".nc")
+        return self.player.store.checkpoints / f"{self.player.tag}.{first}.{self.job.seed_of[lanes[0]]}.ckpt"
+
+    def _by_cell(self, lanes: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """Runs of lanes of one cell, in order."""
+        cell_of, seed_of = self.job.cell_of[lanes], self.job.seed_of[lanes]
+        cuts = np.flatnonzero(np.diff(cell_of)) + 1
+        return [(int(c[0]), s) for c, s in zip(np.split(cell_of, cuts), np.split(seed_of, cuts), strict=True)]
+
+
+def _start(cell: Cell) -> int:
+    return cell.before.rounds[-1] if cell.before else 0
+
+
+def _work(job: LaneJob) -> int:
+    return job.num_lanes * (int(job.record[-1]) - job.start)
+
+
+def _part_count(path) -> int:
+    return int(path.name.split(".")[-2])
+
+
+def _reduced(variables: dict[str, np.ndarray], lone: bool) -> dict[str, np.ndarray]:
+    """The summary of a cell. NumPy adds a lone column in another order than one of several, so it gets company."""
+    from jaxbandit.dataset import results  # imports xarray: while games are played, not before
+
+    if not lone:
+        return results.reduce_cell(variables)
+    doubled = {name: v if name == "failed" else np.repeat(v, 2, axis=1) for name, v in variables.items()}
+    reduced = results.reduce_cell(doubled)
+    return {
+        name: v if name == "failed" else v[:, :1] if name == "regret_quantile" else v[:1] for name, v in reduced.items()
+    }
+
+
+def _after(old: dict[str, np.ndarray], new: dict[str, np.ndarray], summary: bool) -> dict[str, np.ndarray]:
+    """Variables of the earlier rounds, then of the later ones; the round axis is where the dims say."""
+    joined = {}
+    for name, values in new.items():
+        if name == "failed":
+            joined[name] = values
+        else:
+            axis = 1 if name == "regret_quantile" or not summary else 0
+            joined[name] = np.concatenate([old[name], values], axis=axis)
+    return joined

@@ -1,0 +1,202 @@
+"""Studies beyond one process: cells over an executor, or shares of lanes over processes that started together."""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from jaxbandit.engine import Engine, Timing
+from jaxbandit.runs.campaign import Campaign, Notice
+from jaxbandit.runs.player import Player
+from jaxbandit.runs.run_study import Team
+from jaxbandit.store import cellfile, cells
+from jaxbandit.store.cells import Cell, by_program
+from jaxbandit.store.directory import Store, StoreError
+from jaxbandit.studies.study import Study
+
+TASK_LANES = 4096  # games in a task of an executor, unless one cell has more
+WHOLE_CELLS = 8  # games per process from which each cell is one process's alone
+
+
+class ExecutorTeam(Team):
+    """Cells over any executor in the manner of ``concurrent.futures``; each worker writes its own.
+
+    Workers need the store and the study's directory under the same paths, and jaxbandit. Those of another platform
+    are taken as they are; ``load`` notes it.
+
+    Attributes:
+      executor: Where tasks are submitted.
+    """
+
+    any_platform = True
+
+    def __init__(self, executor: concurrent.futures.Executor):
+        self.executor = executor
+
+    def play(self, campaign: Campaign, todo: Sequence[Cell], engine: Engine, notice: Notice, stop) -> list[str]:
+        """Hands the cells out as tasks; a task whose worker dies is for the executor to give to another."""
+        study, store = campaign.study, campaign.store
+        content = study.model_dump(exclude_defaults=True)
+        told = {name: getattr(engine, name) for name in ("block", "chunk", "checkpoint", "way")}
+        if isinstance(engine.devices, int):
+            told["devices"] = engine.devices
+        place = str(study.directory), str(store.directory.resolve())
+        tasks = [
+            self.executor.submit(play_task, content, *place, [_spec(cell) for cell in task], told)
+            for task in _tasks(todo)
+        ]
+        total = sum(cell.num_seeds * cell.rounds[-1] for cell in todo)
+        names: list[str] = []
+        waiting = set(tasks)
+        try:
+            while waiting:
+                done, waiting = concurrent.futures.wait(waiting, timeout=0.2)
+                for task in done:
+                    played, timing = task.result()
+                    names += played
+                    campaign.add_time(Timing(*timing))
+                share = len(names) / len(todo)
+                notice(int(share * total), total, campaign.done + len(names), campaign.total)
+                if stop is not None and stop.is_set():
+                    raise KeyboardInterrupt
+        finally:
+            for task in waiting:
+                task.cancel()
+        campaign.done += len(names)
+        return names
+
+
+def play_task(content: dict[str, Any], directory: str, store: str, specs: list[dict], told: dict) -> tuple:
+    """What a worker does: plays some cells of a study into the store; returns their files and its times."""
+    study = Study.model_validate(content, context={"directory": directory})
+    games = {game.index: game for game in cells.games(study, told["way"])}
+    todo = [
+        Cell(
+            game=games[tuple(spec["game"])],
+            first=spec["first"],
+            last=spec["last"],
+            rounds=tuple(spec["rounds"]),
+            before=cellfile.read_header(pathlib.Path(spec["before"])) if spec["before"] else None,
+        )
+        for spec in specs
+    ]
+    player = Player(study, Store(store), Engine(**told), tag=cells.digest(specs))
+    player.play(todo, lambda done, total: None)
+    return [cell.name for cell in todo], (player.timing.compile_seconds, player.timing.run_seconds)
+
+
+class ProcessTeam(Team):
+    """Processes of ``jax.distributed`` on a shared directory: each plays its share, none waits for another on the way.
+
+    With many games a cell is one process's alone; with few, each plays some seeds of it and the last one joins them.
+
+    Args:
+      number: Of this process.
+      count: Of processes.
+    """
+
+    def __init__(self, number: int, count: int):
+        self.number, self.count = number, count
+        self.leads = number == 0
+
+    def holding(self, store: Store):
+        """The first process holds the store for all."""
+        if self.leads:
+            return super().holding(store)
+        store.prepare()
+        return contextlib.nullcontext()
+
+    def play(self, campaign: Campaign, todo: Sequence[Cell], engine: Engine, notice: Notice, stop) -> list[str]:
+        """Plays this process's share, then waits for the others'."""
+        path = campaign.store.checkpoints / f"process-{self.number}.platform"
+        campaign.store.write(path, json.dumps(_platforms(campaign)).encode())
+        apart = len(campaign.games) >= WHOLE_CELLS * self.count
+        share = (0, 1) if apart else (self.number, self.count)
+        player = campaign.player(engine, notice, stop, share=share, tag=f"process-{self.number}")
+        mine = [cell for cell in todo if not apart or self._owner(campaign, cell) == self.number]
+        try:
+            player.play(mine, campaign.progress(notice))
+        finally:
+            campaign.add_time(player.timing)
+        while not all([player.assemble(cell) for cell in todo]):
+            self._check_platforms(campaign)
+            if stop is not None and stop.is_set():
+                raise KeyboardInterrupt
+            time.sleep(0.2)
+        return [cell.name for cell in todo]
+
+    def _owner(self, campaign: Campaign, cell: Cell) -> int:
+        policy, environment = cell.game.index
+        worlds = 1 + max(game.index[1] for game in campaign.games)
+        return (policy * worlds + environment) % self.count
+
+    def _check_platforms(self, campaign: Campaign) -> None:
+        here = _platforms(campaign)
+        for path in campaign.store.checkpoints.glob("process-*.platform"):
+            with contextlib.suppress(OSError, ValueError):
+                other = json.loads(path.read_text())
+                if other != here:
+                    raise StoreError(
+                        f"processes differ in what their last bits depend on: {path.stem} has {other}, this one "
+                        f"{here}; use equal machines, or --dask, which plays whole cells"
+                    )
+
+
+def _platforms(campaign: Campaign) -> dict[str, dict[str, str]]:
+    """What the last bits of the study's games depend on, by the way they are played."""
+    return {way: cells.platform(way) for way in sorted({game.way for game in campaign.games})}
+
+
+def dask_team(address: str) -> tuple[ExecutorTeam, Any]:
+    """A team of Dask workers, and the client to close."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError("--dask needs Dask distributed: pip install 'jaxbandit[dask]'") from None
+    try:
+        client = Client(address, timeout="10s")
+    except OSError as error:
+        raise ValueError(f"no Dask scheduler answers at {address} ({error}); start one: dask scheduler") from None
+    return ExecutorTeam(client.get_executor(pure=False, retries=3)), client
+
+
+def process_team(coordinator: str | None, num_processes: int | None, process_id: int | None) -> ProcessTeam | None:
+    """The processes given by flags, or those of a Slurm step; None if this one is alone. Starts ``jax.distributed``."""
+    given = [value is not None for value in (coordinator, num_processes, process_id)]
+    if any(given):
+        if not all(given):
+            raise ValueError("--coordinator, --num-processes and --process-id go together; give all three")
+        jax.distributed.initialize(coordinator, num_processes, process_id)
+    elif int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
+        jax.distributed.initialize()
+    else:
+        return None
+    return ProcessTeam(jax.process_index(), jax.process_count())
+
+
+def _tasks(todo: Sequence[Cell]) -> list[list[Cell]]:
+    """Cells of one program, some at a time."""
+    tasks: list[list[Cell]] = []
+    for group in by_program(todo):
+        tasks.append([])
+        for cell in group:
+            if tasks[-1] and sum(member.num_seeds for member in tasks[-1]) + cell.num_seeds > TASK_LANES:
+                tasks.append([])
+            tasks[-1].append(cell)
+    return tasks
+
+
+def _spec(cell: Cell) -> dict[str, Any]:
+    return {
+        "game": list(cell.game.index),
+        "first": cell.first,
+        "last": cell.last,
+        "rounds": list(cell.rounds),
+        "before": str(cell.before.path.resolve()) if cell.before else None,
+    }

@@ -1,0 +1,256 @@
+"""Entries of a study file: a table with a ``name`` becomes the policies or worlds it stands for."""
+
+import dataclasses
+import functools
+import importlib
+import math
+import pathlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from typing import Any
+
+from jaxbandit.environments import ENVIRONMENTS
+from jaxbandit.grid import Grid, combinations, registry_name, split, suggest
+from jaxbandit.policies import POLICIES
+from jaxbandit.studies.as_entry import CALLED, REGISTRIES
+from jaxbandit.studies.as_entry import as_table as as_table
+from jaxbandit.studies.as_entry import held_tables as held_tables
+from jaxbandit.tables import readers
+from jaxbandit.types import check_single, public_fields
+
+WORLD = "world"  # the value that stands for what the world declares
+BY_REFERENCE = ("horizon", "moment_order", "moment_bound")
+# Keys that multiply what a policy takes from the world: a policy that is told the wrong thing.
+FACTORS = {f"{name}_factor": name for name in BY_REFERENCE}
+# Keys of an entry that are no fields of its class (a field of the same name goes first).
+OPTIONS = {
+    "policies": ("label", "num_seeds", "precision", "max_seeds", "stop_at"),
+    "environments": ("label", "moment_order"),
+}
+
+Values = dict[str, Any]
+# Entries that are made from files: registry name -> a function of (the entry's values, the study's directory) that
+# returns the class's fields, paths taken relative to that directory. A class of one's own has it as a static
+# method ``from_study``.
+PREPARE: dict[str, Callable[[Values, pathlib.Path], Values]] = {
+    "replay": readers.replay_fields,
+    "scheduled": readers.scheduled_fields,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Declared:
+    """What a policy may take from a world by reference."""
+
+    environment: Any
+    horizon: int
+    moment_order: float | None
+
+    def moment_bound(self, order: float) -> float | None:
+        """The sigma of ``E|l|^order <= sigma^order``, if the world knows it."""
+        moment = getattr(self.environment, "moment", None)
+        return None if moment is None else float(moment(order))
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One ``[[policies]]`` or ``[[environments]]`` table, checked."""
+
+    name: str
+    cls: type
+    fixed: Values
+    axes: Values
+    zipped: tuple[tuple[str, ...], ...]
+    options: Values
+
+    @property
+    def label(self) -> str:
+        """What heads its labels: its own choice, the registry key or the class's name."""
+        known = {**POLICIES, **ENVIRONMENTS}
+        return self.options.get("label") or (registry_name(self.cls, known) if ":" in self.name else self.name)
+
+    @functools.cached_property
+    def refers(self) -> bool:
+        """Whether a field is taken from the world."""
+        listed = [self.fixed, *combinations(self.axes, self.zipped)]
+        return any(row.get(name) == WORLD for row in listed for name in BY_REFERENCE if isinstance(row.get(name), str))
+
+    def grid(self, world: Declared | None = None) -> Grid:
+        """Its points; references are looked up in ``world``."""
+        rows = combinations(self.axes, self.zipped)
+        points = [self.cls(**self._resolved(self.fixed | row, world)) for row in rows]
+        for point in points:
+            check_single(point)
+        shown = {name: WORLD for name in BY_REFERENCE if isinstance(self.fixed.get(name), str)}
+        shown |= {name: self.fixed[name] for name in FACTORS if name in self.fixed}
+        return Grid(cls=self.cls, axes=self.axes, points=points, zipped=self.zipped, shown=shown)
+
+    def _resolved(self, values: Values, world: Declared | None) -> Values:
+        factors = {FACTORS[name]: values[name] for name in FACTORS if name in values}
+        values = {name: value for name, value in values.items() if name not in FACTORS}
+        for name in BY_REFERENCE:  # in this order: the bound is that of the order the policy is told
+            if not isinstance(values.get(name), str):
+                if name in factors:
+                    raise ValueError(
+                        f'{self.name}.{name}_factor multiplies what the world declares; set {name} = "{WORLD}", '
+                        f"got {values.get(name)!r}"
+                    )
+                continue
+            if values[name] != WORLD or world is None:
+                raise ValueError(f'{self.name}.{name} must be a number or "{WORLD}", got {values[name]!r}')
+            if name == "moment_bound":
+                order = values.get("moment_order", world.moment_order)
+                found = None if order is None else world.moment_bound(order)
+            else:
+                found = getattr(world, name)
+            if found is None:
+                raise ValueError(
+                    f"{self.name} takes {name} from the world, but {world.environment!r} declares none; "
+                    f"give {self.name}.{name} a number"
+                )
+            values[name] = found
+        # Last: who is told a wrong order is told the bound of the right one.
+        return values | {name: factor * values[name] for name, factor in factors.items()}
+
+
+def read_entry(
+    table: Mapping[str, Any],
+    section: str,
+    directory: pathlib.Path,
+    defaults: Values,
+    data: pathlib.Path | None = None,
+) -> Entry:
+    """An entry, checked; ``defaults`` fill fields the class has and the table leaves out.
+
+    Paths of tables are relative to ``data`` if that is given, else to ``directory``.
+    """
+    table = dict(table)
+    name = table.pop("name", None)
+    if not isinstance(name, str):
+        raise ValueError(f"an entry of [[{section}]] has no name; {suggest('', names(section))}")
+    cls = find_class(name, section, directory)
+    fields = public_fields(cls)
+    allowed = [option for option in OPTIONS[section] if option not in fields]
+    options = {key: table.pop(key) for key in allowed if key in table}
+    _check_options(name, options)
+    zipped = table.pop("zip", []) if "zip" not in fields else []
+    prepare = PREPARE.get(name) or getattr(cls, "from_study", None)
+    values = prepare(table, data or directory) if prepare else table
+    values = {key: value for key, value in defaults.items() if key in fields} | values
+    if "name" in fields and CALLED in values:
+        values["name"] = values.pop(CALLED)
+    factors = [key for key, name in FACTORS.items() if section == "policies" and name in fields and key not in fields]
+    wrong = {key: values[key] for key in factors if key in values}
+    values = {key: value for key, value in values.items() if key not in wrong}
+    for key, spec in fields.items():
+        if spec.metadata.get("nested") and (values.get(key) is None or isinstance(values[key], str | int | float)):
+            example = '{name = "pareto", means = [0.5, 1.0], tail_index = 1.6}'
+            raise ValueError(f"{name}.{key} must be a world itself, got {values.get(key)!r}; write {key} = {example}")
+    for key in values:
+        if key not in fields:
+            known = [*fields, "zip", *allowed, *factors]
+            raise ValueError(f"{name} has no field {key!r}; {suggest(key, known)}")
+    values = {key: _nested(value, section, directory, data) for key, value in values.items()}
+    missing = [key for key, spec in fields.items() if spec.default is dataclasses.MISSING and key not in values]
+    if missing:
+        raise ValueError(f"{name} needs {', '.join(missing)}; add it to its [[{section}]] entry")
+    fixed, axes = split(name, fields, values)
+    for key, value in wrong.items():
+        (axes if isinstance(value, list) else fixed)[key] = value
+        _check_factors(f"{name}.{key}", value if isinstance(value, list) else [value])
+    return Entry(name, cls, fixed, axes, _checked_zip(name, zipped, axes), options)
+
+
+def names(section: str) -> list[str]:
+    """Every name a section knows: those in the box, then those of installed packages."""
+    return [*REGISTRIES[section], *sorted(_installed(section))]
+
+
+def find_class(name: str, section: str, directory: pathlib.Path) -> type:
+    """A class by registry key, entry point, or ``package.module:Class``; looks beside the study file too."""
+    if ":" in name:
+        return _imported(name, name, section, directory)
+    if name in REGISTRIES[section]:
+        return REGISTRIES[section][name]
+    installed = _installed(section)
+    if name in installed:
+        return _imported(name, installed[name], section, directory)
+    raise ValueError(f"unknown name {name!r} in [[{section}]]; {suggest(name, names(section))}")
+
+
+def _installed(section: str) -> dict[str, str]:
+    """Entry points of other packages, name -> ``package.module:Class``."""
+    return {entry.name: entry.value for entry in metadata.entry_points(group=f"jaxbandit.{section}")}
+
+
+def _imported(name: str, target: str, section: str, directory: pathlib.Path) -> type:
+    module, _, attribute = target.partition(":")
+    beside = str(directory.resolve())
+    if beside not in sys.path:
+        sys.path.append(beside)  # last, so that it hides nothing
+    try:
+        found = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"cannot load {name!r} in [[{section}]]: {error}; write package.module:Class, installed or beside the study"
+        ) from None
+    if not isinstance(found, type) or not dataclasses.is_dataclass(found):
+        raise ValueError(f"{name!r} in [[{section}]] is no class made with @jaxbandit.types.pytree")
+    return found
+
+
+def _check_factors(where: str, factors: Sequence[Any]) -> None:
+    for factor in factors or [None]:
+        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < math.inf:
+            raise ValueError(f"{where} must be a number above 0, or a list of them, got {factor!r}")
+
+
+def _checked_zip(name: str, zipped: Any, axes: Values) -> tuple[tuple[str, ...], ...]:
+    if zipped and isinstance(zipped, list) and all(isinstance(entry, str) for entry in zipped):
+        zipped = [zipped]  # one group needs no second pair of brackets
+    if not isinstance(zipped, list) or not all(isinstance(group, list) and len(group) > 1 for group in zipped):
+        raise ValueError(f'{name}.zip must list groups of swept fields, e.g. [["a", "b"]], got {zipped!r}')
+    flat = [key for group in zipped for key in group]
+    for key in flat:
+        if key not in axes:
+            raise ValueError(f"{name}.zip names {key!r}, which is not swept; {suggest(str(key), list(axes))}")
+        if flat.count(key) > 1:
+            raise ValueError(f"{name}.zip names {key!r} twice; put all that advance together into one group")
+    for group in zipped:
+        lengths = {key: len(axes[key]) for key in group}
+        if len(set(lengths.values())) > 1:
+            listed = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+            raise ValueError(f"{name}.zip needs lists of one length: {listed}")
+    return tuple(map(tuple, zipped))
+
+
+def _check_options(name: str, options: Values) -> None:
+    for key, value in options.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if key == "label" and not (isinstance(value, str) and value):
+            raise ValueError(f"{name}.label must be text, got {value!r}")
+        if key in ("num_seeds", "max_seeds", "stop_at") and not (number and isinstance(value, int) and value >= 1):
+            raise ValueError(f"{name}.{key} must be a whole number >= 1, got {value!r}")
+        if key in ("precision", "moment_order") and not (number and float(value) > 0):
+            raise ValueError(f"{name}.{key} must be a number above 0, got {value!r}")
+
+
+def _nested(value: Any, section: str, directory: pathlib.Path, data: pathlib.Path | None) -> Any:
+    """A table with a name stands for a world inside a world; a list of such tables is swept."""
+    if isinstance(value, dict):
+        points = _inner_points(value, section, directory, data)
+        return points[0] if len(points) == 1 else list(points)
+    if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+        return [point for entry in value for point in _inner_points(entry, section, directory, data)]
+    return value
+
+
+def _inner_points(table: Values, section: str, directory: pathlib.Path, data: pathlib.Path | None) -> Sequence[Any]:
+    entry = read_entry(table, section, directory, {}, data)
+    if entry.options:
+        named = ", ".join(entry.options)
+        raise ValueError(f"{entry.name} inside another entry takes no {named}; give it to the outer one")
+    return entry.grid().points

@@ -1,0 +1,90 @@
+"""Which figures a study asks for: names and options, checked before anything is played."""
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxbandit.grid import suggest
+
+# Name -> its own options. `jaxbandit.plots` draws them, `jaxbandit.analysis.comparison` writes the table.
+FIGURES: dict[str, tuple[str, ...]] = {
+    "regret": (),
+    "growth": (),
+    "heat": (),
+    "exceedance": (),
+    "decomposition": (),
+    "balance": (),
+    "both_worlds": (),
+    "sweep": ("x", "relative"),
+    "ablation": (),
+    "atlas": ("x", "y"),
+    "table": (),
+}
+REQUIRED = {"sweep": ("x",), "atlas": ("x", "y")}
+NEED_WORLDS = ("both_worlds", "table")  # they tell stochastic worlds from adversarial ones
+COMMON = ("policies", "environments", "file", "title")
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """One figure of a study.
+
+    Attributes:
+      name: Of ``FIGURES``.
+      options: Its own, e.g. the axes of an atlas.
+      policies: Labels, or what heads them, to show; all if empty.
+      environments: Likewise.
+      file: Its file's name without the ending.
+      title: Heads it; the study's title if empty.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    policies: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
+    file: str = ""
+    title: str = ""
+
+
+def need_worlds(study: str) -> bool:
+    """Whether a figure that a study file (its text) names cannot be drawn without the worlds."""
+    return any(figure.name in NEED_WORLDS for figure in read_figures(tomllib.loads(study).get("figures", [])))
+
+
+def read_figures(entries: Sequence[str | Mapping[str, Any]]) -> list[Figure]:
+    """The figures of a study, checked; an entry is a name, or a table with a ``name`` and options.
+
+    Example:
+      >>> [figure.file for figure in read_figures(["table", {"name": "sweep", "x": "moment_bound_factor"}])]
+      ['table', 'sweep']
+    """
+    figures = [_read(entry) for entry in entries]
+    files = [figure.file for figure in figures]
+    for file in files:
+        if files.count(file) > 1:
+            raise ValueError(f'two figures would be written to {file!r}; give one of them a name: file = "..."')
+    return figures
+
+
+def _read(entry: str | Mapping[str, Any]) -> Figure:
+    table = {"name": entry} if isinstance(entry, str) else dict(entry)
+    name = table.pop("name", None)
+    if name not in FIGURES:
+        raise ValueError(f"unknown figure {name!r}; {suggest(str(name), FIGURES)}")
+    for key in table:
+        if key not in (*FIGURES[name], *COMMON):
+            raise ValueError(f"figure {name!r} has no option {key!r}; {suggest(key, [*FIGURES[name], *COMMON])}")
+    for key in REQUIRED.get(name, ()):
+        if key not in table:
+            raise ValueError(f'figure {name!r} needs {key}, the name of a swept value such as "tail_index"')
+    for key in ("file", "title"):
+        if not isinstance(table.get(key, ""), str):
+            raise ValueError(f"figure {name!r}: {key} must be text, got {table[key]!r}")
+    chosen = {side: _names(table.pop(side, [])) for side in ("policies", "environments")}
+    file, title = table.pop("file", "") or name, table.pop("title", "")
+    return Figure(name, table, **chosen, file=file, title=title)
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

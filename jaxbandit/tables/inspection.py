@@ -1,0 +1,225 @@
+"""What a measured table says about itself before anything is played on it: tails, gap, scale, assumptions."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxbandit.environments.measured import Truncated, truncated_mean
+
+FRACTIONS = (0.1, 0.05, 0.02, 0.01, 0.005)  # of an arm's losses taken as its tail
+LEAST = 10  # exceedances below which no tail index is estimated
+QUANTILES = (0.5, 0.9, 0.99)
+INITIAL_SCALE = 4.0  # uniINF's S_1
+DRIFT = 3.0  # standard errors by which estimates at two thresholds may differ
+
+
+def hill(values: np.ndarray, count: int) -> float:
+    r"""Hill's estimate of the tail index of :math:`|\ell|` from its ``count`` largest values.
+
+    :math:`k / \sum_{i \le k} \log(X_{(i)} / X_{(k+1)})`, with a standard error of :math:`a / \sqrt k` where values are
+    independent. NaN where the (k+1)-th is 0 or absent, infinite where all that are larger equal it.
+
+    Example:
+      >>> round(hill(np.exp([3.0, 2.0, 1.0, 0.0]), 2), 6)  # logarithms lie 2 and 1 above the threshold
+      0.666667
+
+    References:
+      B. M. Hill, A simple general approach to inference about the tail of a distribution, Ann. Statist. 3, 1975.
+    """
+    return float(hill_path(values, [count])[0])
+
+
+def hill_path(values: np.ndarray, counts: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Hill's estimate for each of ``counts``: the ordinates of a Hill plot."""
+    size = np.abs(np.asarray(values, np.float64))
+    ordered = np.sort(size[np.isfinite(size)])[::-1]
+    logs = np.log(ordered[ordered > 0])
+    k = np.asarray(counts, int)
+    inside = (k >= 1) & (k < logs.size)
+    at = np.where(inside, k, 0)
+    sums = np.concatenate([[0.0], np.cumsum(logs)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = sums[at] / at - (logs[at] if logs.size else np.nan)
+        return np.where(inside, 1 / np.maximum(excess, 0), np.nan)
+
+
+def skipped_rounds(size: float, num_arms: int, rounds: int) -> float:
+    """Rounds uniINF spends skipping losses of this size: ``32 K log T ln(l / C_1)``, ``C_1 = S_1 K / (4 (K - 1))``."""
+    if num_arms < 2:
+        return 0.0
+    first_threshold = INITIAL_SCALE * num_arms / (4 * (num_arms - 1))
+    if size <= first_threshold:
+        return 0.0
+    return 32 * num_arms * math.log(max(rounds, 2)) * math.log(size / first_threshold)
+
+
+@dataclasses.dataclass(frozen=True)
+class Inspection:
+    """What ``jaxbandit inspect`` prints; per-arm arrays are [K].
+
+    Attributes:
+      arms: Their names.
+      rounds: T.
+      missing: Entries that are no finite number; every statistic is of the others.
+      means: Per arm.
+      tail_fractions: The thresholds: fractions of an arm's losses taken as its tail.
+      tail_index: Hill's estimates [thresholds, K], NaN where fewer than ten losses are beyond.
+      stable: Whether an arm's estimates at all thresholds agree within three standard errors; so they do for 99 % of
+        independent Pareto arms. False where fewer than two thresholds can be estimated.
+      best: The arm with the least mean.
+      gap: What separates the best mean from the second.
+      gap_z: The gap in standard errors of the paired difference of the two arms, rounds taken as independent.
+      quantiles: Of ``|loss|`` over all entries, at 50, 90 and 99 %.
+      skipped: Rounds uniINF would spend skipping losses of those sizes.
+      truncated: The least truncated mean of the best arm.
+      persistence: Median over arms of the rank correlation of one round's loss with the next.
+    """
+
+    arms: tuple[str, ...]
+    rounds: int
+    missing: int
+    means: np.ndarray
+    tail_fractions: tuple[float, ...]
+    tail_index: np.ndarray
+    stable: np.ndarray
+    best: int
+    gap: float
+    gap_z: float
+    quantiles: tuple[float, ...]
+    skipped: tuple[float, ...]
+    truncated: Truncated
+    persistence: float
+
+    @property
+    def scale(self) -> float:
+        """What makes the 99 % quantile of ``|loss|`` one."""
+        return 1 / self.quantiles[-1] if self.quantiles[-1] > 0 else 1.0
+
+    @property
+    def typical_index(self) -> np.ndarray:
+        """The median over arms at each threshold, NaN where no arm has one."""
+        rows = [row[~np.isnan(row)] for row in self.tail_index]
+        return np.asarray([np.median(row) if row.size else np.nan for row in rows])
+
+    def assumptions(self) -> list[tuple[str, str, str]]:
+        """(assumption, ``yes``, ``no`` or ``unclear``, why) for what the theory asks of a world."""
+        return [self._tail(), self._sign(), self._unique(), self._independent()]
+
+    def _tail(self) -> tuple[str, str, str]:
+        name = "tail index in (1, 2]"
+        known = self.typical_index[~np.isnan(self.typical_index)]
+        if known.size == 0:
+            return name, "unclear", f"too few rounds: the top {100 * self.tail_fractions[0]:g}% are fewer than {LEAST}"
+        inside = (known > 1) & (known <= 2)
+        answer = "yes" if inside.all() else "unclear" if inside.any() else "no"
+        span = f"median over arms {known.min():.3g} to {known.max():.3g} over {known.size} thresholds"
+        lighter = "; lighter tails are covered too" if (known > 2).all() else ""
+        return name, answer, f"{span}; stable in {int(self.stable.sum())} of {len(self.arms)} arms{lighter}"
+
+    def _sign(self) -> tuple[str, str, str]:
+        name = "best arm truncated non-negative"
+        least, at, z = self.truncated
+        if least >= 0:
+            return name, "yes", "E[l 1{|l| > M}] >= 0 for every M, in this table"
+        found = f"E[l 1{{|l| > M}}] = {least:.4g} at M = {at:.4g}, in this table"
+        return name, "no" if z < -DRIFT else "unclear", f"{found}; at worst {z:.1f} standard errors"
+
+    def _unique(self) -> tuple[str, str, str]:
+        name = "best arm unique"
+        if len(self.arms) < 2:
+            return name, "yes", "there is one arm"
+        if self.gap <= 0:
+            return name, "no", "two arms share the least mean"
+        clear = self.gap_z >= DRIFT
+        return name, "yes" if clear else "unclear", f"the gap is {self.gap_z:.1f} paired standard errors"
+
+    def _independent(self) -> tuple[str, str, str]:
+        name = "rounds independent in stored order"
+        limit = DRIFT / math.sqrt(max(self.rounds - 1, 1))
+        if math.isnan(self.persistence):
+            return name, "unclear", "too few rounds, or constant losses"
+        found = f"rank correlation of successive rounds {self.persistence:+.2f} (median over arms)"
+        return name, "no" if abs(self.persistence) > limit else "yes", found
+
+
+def inspect(losses: np.ndarray, arms: Sequence[str], fractions: Sequence[float] = FRACTIONS) -> Inspection:
+    """Looks at a table [T, K] in which missing entries are NaN."""
+    table = np.asarray(losses, np.float64)
+    known = np.isfinite(table)
+    empty = np.flatnonzero(~known.any(axis=0))
+    if empty.size:
+        raise ValueError(f"arm {arms[empty[0]]!r} has no entry; drop it from the table")
+    columns = [column[here] for column, here in zip(table.T, known.T, strict=True)]
+    means = np.asarray([column.mean() for column in columns])
+    ranked = np.argsort(means, kind="stable")
+    best = int(ranked[0])
+    gap, gap_z = _gap(table, int(ranked[0]), int(ranked[1])) if len(columns) > 1 else (math.nan, math.nan)
+    tail_index, stable = _tails(columns, fractions)
+    quantiles = tuple(np.quantile(np.abs(table[known]), QUANTILES).tolist())
+    return Inspection(
+        arms=tuple(arms),
+        rounds=table.shape[0],
+        missing=int((~known).sum()),
+        means=means,
+        tail_fractions=tuple(fractions),
+        tail_index=tail_index,
+        stable=stable,
+        best=best,
+        gap=gap,
+        gap_z=gap_z,
+        quantiles=quantiles,
+        skipped=tuple(skipped_rounds(size, len(columns), table.shape[0]) for size in quantiles),
+        truncated=truncated_mean(columns[best]),
+        persistence=_persistence(columns),
+    )
+
+
+def _gap(table: np.ndarray, best: int, second: int) -> tuple[float, float]:
+    gap = float(np.nanmean(table[:, second]) - np.nanmean(table[:, best]))
+    paired = table[:, second] - table[:, best]
+    paired = paired[np.isfinite(paired)]
+    spread = paired.std(ddof=1) / math.sqrt(paired.size) if paired.size > 1 else math.nan
+    if spread > 0:
+        return gap, gap / spread
+    return gap, math.inf if gap > 0 and spread == 0 else math.nan if math.isnan(spread) else 0.0
+
+
+def _tails(columns: Sequence[np.ndarray], fractions: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    estimates = np.full((len(fractions), len(columns)), np.nan)
+    stable = np.zeros(len(columns), bool)
+    for arm, column in enumerate(columns):
+        counts = np.asarray([round(fraction * column.size) for fraction in fractions])
+        estimates[:, arm] = np.where(counts >= LEAST, hill_path(column, counts), np.nan)
+        usable = ~np.isnan(estimates[:, arm])
+        stable[arm] = usable.sum() > 1 and _agree(estimates[usable, arm], counts[usable])
+    return estimates, stable
+
+
+def _agree(index: np.ndarray, counts: np.ndarray) -> bool:
+    """Whether estimates on nested tails differ by no more than chance: 1/a is a mean of k exponentials of mean 1/a."""
+    widest = np.argmax(counts)
+    inverse = 1 / index
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = inverse[widest] * np.sqrt(1 / counts - 1 / counts[widest])
+        return bool((np.abs(inverse - inverse[widest]) <= DRIFT * spread).all())
+
+
+def _persistence(columns: Sequence[np.ndarray]) -> float:
+    found = [_rank_correlation(column[:-1], column[1:]) for column in columns if column.size > 2]
+    found = [value for value in found if not math.isnan(value)]
+    return float(np.median(found)) if found else math.nan
+
+
+def _rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
+    ranks = [_ranks(values) for values in (one, other)]
+    if any(rank.std() == 0 for rank in ranks):
+        return math.nan
+    return float(np.corrcoef(ranks)[0, 1])
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks with ties at their middle."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count - 1) / 2)[place]

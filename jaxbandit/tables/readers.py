@@ -1,0 +1,296 @@
+"""Readers of measured tables: one loss per round and arm, from the files people keep them in."""
+
+import csv
+import dataclasses
+import io
+import pathlib
+import warnings
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxbandit.environments.measured import arm_names, as_table
+from jaxbandit.environments.replay import Replay
+from jaxbandit.tables import aslib
+
+TABLE_FIELDS = {"replay": "losses", "scheduled": "means"}  # what stands in the file that an entry names as ``table``
+TABLE_OPTIONS = ("key", "arms", "header")  # keys of such an entry that go to ``read_table``
+_ENDINGS = (".npy", ".npz", ".csv", ".parquet")
+_KINDS = ".npy, .npz, .csv, .parquet, or an ASlib scenario folder"
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A measured table, as read.
+
+    Attributes:
+      losses: [T, K] float64; one row per round, one column per arm.
+      arms: Names of the columns.
+      name: What results call it: the file's name without its ending, and the key of the array.
+      rewards: The source says that larger is better.
+    """
+
+    losses: np.ndarray
+    arms: tuple[str, ...]
+    name: str
+    rewards: bool = False
+
+    def replay(self, **options: Any) -> Replay:
+        """The world that replays this table; ``options`` are fields of ``Replay``."""
+        return Replay(losses=self.losses, **{"name": self.name, "rewards": self.rewards} | options)
+
+
+def read_table(
+    path: str | pathlib.Path,
+    *,
+    key: str | None = None,
+    arms: Sequence[str] | None = None,
+    header: bool | None = None,
+    missing: bool = False,
+) -> Table:
+    r"""Reads a table of losses, whole or not at all.
+
+    Args:
+      path: A ``.npy``, ``.npz``, ``.csv`` or ``.parquet`` file with one row per round and one column per arm, or an
+        ASlib scenario folder: rounds are its instances and arms its algorithms in order of appearance, runs that did
+        not end well count as ten times the cutoff (PAR10), repetitions are averaged.
+      key: The array of an ``.npz`` file; default ``losses``, or the only table in it.
+      arms: The columns to keep, by name and in this order; default all.
+      header: Whether a ``.csv`` starts with the arms' names. By default it must, and a first line of numbers is an
+        error: nobody can tell it from a header of numbers.
+      missing: Take entries that are missing, NaN or infinite as NaN; otherwise they are errors.
+
+    Example:
+      >>> import pathlib, tempfile, jaxbandit as jb
+      >>> path = pathlib.Path(tempfile.mkdtemp()) / "latency.csv"
+      >>> _ = path.write_text("paris,tokyo\n0.25,0.5\n2.25,0.5\n")
+      >>> jb.read_table(path).arms
+      ('paris', 'tokyo')
+      >>> jb.read_table(path).replay(order="resampled").means(1).tolist()
+      [1.25, 0.5]
+    """
+    path = pathlib.Path(path)
+    where = str(path)
+    suffix = path.suffix.lower()
+    if key is not None and suffix != ".npz":
+        raise ValueError(f"key={key!r} names an array of an .npz file, but {where} is none; leave key out")
+    if header is not None and suffix != ".csv":
+        raise ValueError(f"header={header} is for .csv files, but {where} is none; leave header out")
+    try:
+        found = _read(path, suffix, key, header)
+    except FileNotFoundError:
+        raise ValueError(f"{where} does not exist; give the path of a table: {_KINDS}") from None
+    except (OSError, EOFError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+        raise ValueError(f"{where} cannot be read: {error}") from None
+    names = found.arms or arm_names(np.shape(found.values)[-1] if np.ndim(found.values) else 0)
+    _check_names(where, names)
+    losses = as_table(where, found.values, names, missing=True)  # a column that is dropped may have gaps
+    if arms is not None:
+        chosen = [_index(where, names, arm) for arm in arms]
+        names, losses = tuple(names[n] for n in chosen), losses[:, chosen]
+    losses = as_table(where, losses, names, missing=missing)
+    losses.flags.writeable = False
+    return Table(losses, tuple(names), found.name, found.rewards)
+
+
+def replay_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, Any]:
+    """The fields of a ``replay`` entry of a study; ``table`` names a file, from the study's directory."""
+    read, values = _named_table("replay", values, directory)
+    if read is None:
+        return values
+    scale = values.get("scale")
+    if scale is not None:
+        swept = [_scale(entry, read) for entry in scale] if isinstance(scale, list) else _scale(scale, read)
+        values = values | {"scale": swept}
+    return {"losses": read.losses, "name": read.name, "rewards": read.rewards} | values
+
+
+def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -> list[dict[str, Any]]:
+    """A ``replay`` entry whose ``table`` is a pattern such as ``*.npz``: an entry for each file, labelled by its name.
+
+    What cannot be read, and in stored order what has fewer rows than ``rounds``, is left out with a warning.
+    """
+    pattern = entry.get("table")
+    if entry.get("name") != "replay" or not isinstance(pattern, str) or not set(pattern) & set("*?["):
+        return [dict(entry)]
+    options = {option: entry[option] for option in TABLE_OPTIONS if option in entry}
+    found = []
+    for path in sorted(directory.glob(pattern)):
+        if path.suffix.lower() not in _ENDINGS and not (path / "description.txt").is_file():
+            continue
+        try:
+            rows = read_table(path, **options).losses.shape[0]
+        except ValueError as error:
+            warnings.warn(f"{path.name} is left out: {error}", stacklevel=2)
+            continue
+        if entry.get("order", "stored") == "stored" and rows < rounds:
+            warnings.warn(f"{path.name} is left out in stored order: {rows} rows, {rounds} rounds", stacklevel=2)
+            continue
+        label = {"label": path.stem} if "label" not in entry else {}
+        found.append({**entry, **label, "table": str(path.relative_to(directory))})
+    if not found:
+        raise ValueError(f"no table {pattern!r} of {rounds} rounds in {directory}; tables are {_KINDS}")
+    return found
+
+
+def _scale(scale: Any, table: Table) -> Any:
+    """A number as it is; ``"99%"`` makes that share of the losses at most 1 in size."""
+    if not isinstance(scale, str):
+        return scale
+    try:
+        share = float(scale.rstrip("% ")) / 100
+    except ValueError:
+        share = 0.0
+    if not (scale.endswith("%") and 0 < share < 1):
+        raise ValueError(f'replay.scale must be a number or a share such as "99%", got {scale!r}')
+    size = float(np.quantile(np.abs(table.losses), share))
+    if not size:
+        raise ValueError(f"replay.scale = {scale!r}: that share of {table.name} is 0; give scale a number")
+    return 1 / size
+
+
+def scheduled_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, Any]:
+    """The fields of a ``scheduled`` entry of a study; ``table`` may name a file of means, as in ``replay_fields``."""
+    read, values = _named_table("scheduled", values, directory)
+    return values if read is None else {"means": read.losses} | values
+
+
+def _named_table(name: str, values: dict[str, Any], directory: pathlib.Path) -> tuple[Table | None, dict[str, Any]]:
+    """The table that an entry names, if it does, and its other values."""
+    field = TABLE_FIELDS[name]
+    if "table" not in values:
+        if field not in values:
+            raise ValueError(f'{name} needs table = "path of a file", or {field} = [[...], ...]')
+        return None, values
+    values = dict(values)
+    path = values.pop("table")
+    if not isinstance(path, str):
+        raise ValueError(f"{name}: table must be the path of one file, got {path!r}; give every table its own entry")
+    if field in values:
+        raise ValueError(f"{name}: both {field} and table ({path}) are given; keep one")
+    options = {option: values.pop(option) for option in TABLE_OPTIONS if option in values}
+    return read_table(directory / path, **options), values
+
+
+@dataclasses.dataclass(frozen=True)
+class _Found:
+    """What a reader hands over, unchecked."""
+
+    values: Any
+    arms: Sequence[str]
+    name: str
+    rewards: bool = False
+
+
+def _read(path: pathlib.Path, suffix: str, key: str | None, header: bool | None) -> _Found:
+    if path.is_dir():
+        runs = aslib.read_scenario(path)
+        return _Found(runs.values, runs.algorithms, path.resolve().name, runs.maximise)
+    match suffix:
+        case ".npy":
+            return _Found(_loaded(path), (), path.stem)
+        case ".npz":
+            return _from_npz(path, key)
+        case ".csv":
+            names, rows = _from_csv(path, header)
+            return _Found(rows, names, path.stem)
+        case ".parquet":
+            return _from_parquet(path)
+    path.stat()
+    raise ValueError(f"{path} is of no known kind; tables are {_KINDS}")
+
+
+def _loaded(path: pathlib.Path) -> Any:
+    try:
+        return np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)  # given a path, it leaves bad files open
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+
+
+def _from_npz(path: pathlib.Path, key: str | None) -> _Found:
+    archive = _loaded(path)
+    if not isinstance(archive, Mapping):
+        raise ValueError(f"{path} is a single array, not an .npz archive; rename it to .npy")
+    with archive:  # pyright: ignore[reportGeneralTypeIssues]
+        try:
+            arrays = {name: archive[name] for name in archive}
+        except (ValueError, zlib.error) as error:
+            raise ValueError(f"{path} cannot be read: {error}") from None
+    tables = [name for name, array in arrays.items() if array.ndim == 2]
+    if key is None:
+        key = "losses" if "losses" in tables else tables[0] if len(tables) == 1 else None
+    if key is None or key not in arrays:
+        asked = "" if key is None else f"no array {key!r}; "
+        raise ValueError(f"{path} holds {asked}tables: {', '.join(tables) or 'none'}; name one as key")
+    values, names = arrays[key], arrays.get("arms")
+    fits = names is not None and values.ndim == 2 and names.shape == values.shape[1:]
+    name = path.stem if key == "losses" else f"{path.stem}:{key}"
+    return _Found(values, [str(arm) for arm in names] if fits and names is not None else (), name)
+
+
+def _from_csv(path: pathlib.Path, header: bool | None) -> tuple[Sequence[str], np.ndarray]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        try:
+            lines = [(reader.line_num, row) for reader in [csv.reader(file, strict=True)] for row in reader if row]
+        except csv.Error as error:
+            raise ValueError(f"{path} is not valid CSV: {error}") from None
+    if not lines:
+        raise ValueError(f"{path} is empty; the first line names the arms, every other is a round")
+    first = lines[0][1]
+    if header is None and all(_is_number(cell) for cell in first):
+        raise ValueError(
+            f"{path} starts with numbers ({', '.join(first)[:40]}), not with names of arms; "
+            "put a line of names first, or say header=False (the line is a round) or header=True (they are names)"
+        )
+    names = [] if header is False else [name.strip() for name in first]
+    body = lines if header is False else lines[1:]
+    for line, row in body:
+        if len(row) != len(first):
+            raise ValueError(
+                f"{path}, line {line}: {len(row)} entries, but the first line has {len(first)}; "
+                "give every round one loss per arm"
+            )
+    return names, np.asarray([row for _, row in body], dtype=object).reshape(len(body), len(first))
+
+
+def _from_parquet(path: pathlib.Path) -> _Found:
+    path.stat()
+    try:
+        import pandas
+        import pyarrow
+    except ImportError as error:
+        raise ValueError(
+            f"{path}: reading .parquet needs {error.name}; install it: pip install 'jaxbandit[data]'"
+        ) from None
+    try:
+        frame = pandas.read_parquet(path, engine="pyarrow")
+    except pyarrow.ArrowException as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    numeric = all(pandas.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)
+    values = frame.to_numpy(dtype=float, na_value=np.nan) if numeric else frame.to_numpy(dtype=object, na_value=None)
+    return _Found(values, [str(name) for name in frame.columns], path.stem)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_names(where: str, names: Sequence[str]) -> None:
+    for n, name in enumerate(names):
+        if not name:
+            raise ValueError(f"{where}: column {n + 1} has no name; name every arm (pandas: to_csv(..., index=False))")
+        if name in names[:n]:
+            raise ValueError(f"{where}: two columns are named {name!r}; name every arm differently")
+
+
+def _index(where: str, names: Sequence[str], arm: str) -> int:
+    if arm not in names:
+        raise ValueError(f"{where} has no arm {arm!r}; it has {', '.join(names)}")
+    return list(names).index(arm)
