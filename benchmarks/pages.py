@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from typer.testing import CliRunner
 
-from jaxbandit.cli.app import app
+from jaxbandit.cli.entry import app
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
 PAGES = [DOCS / "tutorial.md", DOCS / "faq.md", DOCS / "replay.md"]

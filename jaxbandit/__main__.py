@@ -1,5 +1,5 @@
 """``python -m jaxbandit`` is the command line."""
 
-from jaxbandit.cli.app import main
+from jaxbandit.cli.entry import main
 
 main()

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
-from jaxbandit.cli import app as cli
+from jaxbandit.cli import entry as cli
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.policies import POLICIES
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import jaxbandit as jb
 from benchmarks import pages
-from jaxbandit.cli import app as cli
+from jaxbandit.cli import entry as cli
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
 # Sizes of the pages, and those they are run with.

@@ -13,7 +13,7 @@ import jaxbandit as jb
 from jaxbandit import plots
 from jaxbandit.analysis import comparison
 from jaxbandit.analysis.comparison import writers
-from jaxbandit.cli import app as cli
+from jaxbandit.cli import entry as cli
 from jaxbandit.plots import style
 from jaxbandit.store import cells
 from jaxbandit.studies.figures import FIGURES, read_figures

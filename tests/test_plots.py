@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import jaxbandit as jb
 from jaxbandit import plots
-from jaxbandit.cli import app as cli
+from jaxbandit.cli import entry as cli
 from jaxbandit.plots import style
 from jaxbandit.plots.common import scale_regret
 from tests.plot_cases import LABELS, synthetic

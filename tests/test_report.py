@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import jaxbandit as jb
 from jaxbandit import plots, report
-from jaxbandit.cli import app as cli
+from jaxbandit.cli import entry as cli
 from jaxbandit.report import findings, points, sections, tails, verdicts, words
 from jaxbandit.store.directory import StoreError
 from tests.report_cases import Outside, kept_as_summary, study, written

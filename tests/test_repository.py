@@ -130,6 +130,22 @@ def test_rooms_are_tidy():
     assert not [path for path in PACKAGE.rglob("__init__.py") if not ast.get_docstring(ast.parse(path.read_text()))]
 
 
+@pytest.mark.parametrize("path", sorted((PACKAGE / "moved").glob("*.py")), ids=lambda path: path.stem)
+def test_an_old_path_says_where_its_module_is_now(path):
+    """In a process of its own: the module is imported once."""
+    code = (
+        "import importlib, warnings\n"
+        "with warnings.catch_warnings(record=True) as said:\n"
+        "    warnings.simplefilter('always')\n"
+        f"    module = importlib.import_module('jaxbandit.{path.stem}')\n"
+        "note = [str(one.message) for one in said if one.category is DeprecationWarning]\n"
+        "assert note == [f'jaxbandit." + path.stem + " has moved: import {module.__name__} instead'], (note, module)\n"
+        "assert importlib.import_module(module.__name__) is module\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def readme_blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import jaxbandit as jb
 from jaxbandit import sensitivity
-from jaxbandit.cli.app import app
+from jaxbandit.cli.entry import app
 from jaxbandit.studies.study import Study, parse
 
 ROOT = pathlib.Path(__file__).parent.parent

@@ -105,7 +105,7 @@ def test_cells_are_netcdf_that_says_what_it_is(done):
     _, directory = done
     with xr.open_dataset(cell_paths(directory)[0], engine="h5netcdf") as cell:
         assert cell.regret.dims == ("seed", "round")
-        assert json.loads(cell.header)["about"]["policy"]["class"] == "jaxbandit.policies.exp3:Exp3"
+        assert json.loads(cell.header)["about"]["policy"]["class"] == "exp3"
 
 
 def test_a_store_of_another_format_is_left_alone(done):

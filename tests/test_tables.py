@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import jaxbandit as jb
-from jaxbandit.cli import app as cli
+from jaxbandit.cli import entry as cli
 from jaxbandit.studies import study
 
 LOSSES = np.asarray([[0.25, -1.5, 3.0], [1e-3, 2.0, 7.5], [4.0, 0.0, 1e6], [1.0, 1.0, 1.0]])

@@ -12,7 +12,7 @@ import xarray as xr
 from typer.testing import CliRunner
 
 import jaxbandit as jb
-from jaxbandit.cli.app import app
+from jaxbandit.cli.entry import app
 from jaxbandit.engine.native import games as compiled_games
 from jaxbandit.runs.coupled import final_regret
 from jaxbandit.search.arena import TEST, derived_seed

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import statistics
-from jaxbandit.dataset import student
+from jaxbandit.analysis.statistics import two_sided
 
 
 def ranking(ds: xr.Dataset, *, at: int | None = None, level: float = 0.95, variable: str = "regret") -> xr.Dataset:
@@ -97,7 +97,7 @@ def skewness_corrected_p(samples: np.ndarray) -> np.ndarray:
         t = mean / stderr
         g = (centred**3).mean(axis=-1) / spread**3 / math.sqrt(count)
         z = np.where(spread > 0, t + g * t**2 / 3 + g**2 * t**3 / 27 + g / 6, np.where(mean == 0, 0, np.inf))
-    return student.tail(z, count - 1)
+    return two_sided(z, count - 1)
 
 
 def holm(p: np.ndarray) -> np.ndarray:

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-
-from jaxbandit.dataset import student
+from scipy import special
 
 NUM_RESAMPLES = 2_000
 KEPT = 1 << 23  # numbers of resamples that are held on to
@@ -104,7 +103,7 @@ def quantile(values: xr.DataArray, levels: Sequence[float], *, level: float = 0.
     for q in levels:
         if not 0 < q < 1:
             raise ValueError(f"quantile levels must lie between 0 and 1, got {q}")
-        cdf = _binomial_cdf(count, q)
+        cdf = special.bdtr(np.arange(count + 1), count, q)  # P(Bin(count, q) <= k)
         # The r-th smallest lies above the quantile with probability P(Bin < r), the s-th below it with P(Bin >= s).
         lower = int(np.searchsorted(cdf, (1 - level) / 2, side="right"))
         upper = int(np.searchsorted(cdf, 1 - (1 - level) / 2, side="left")) + 1
@@ -140,9 +139,8 @@ def exceedance(values: xr.DataArray, thresholds: Sequence[float], *, level: floa
     table, template = seeds_last(values)
     count = table.shape[-1]
     above = np.stack([(table > x).sum(axis=-1) for x in thresholds])
-    limits = {int(k): _clopper_pearson(int(k), count, level) for k in np.unique(above)}
     dims = ("threshold", *template.dims)
-    low, high = (np.vectorize(lambda k, side=side: limits[int(k)][side], otypes=[float])(above) for side in (0, 1))
+    low, high = clopper_pearson(above, count, level)
     return xr.Dataset(
         {"probability": (dims, above / count), "low": (dims, low), "high": (dims, high)},
         coords={**template.coords, "threshold": list(thresholds)},
@@ -150,10 +148,35 @@ def exceedance(values: xr.DataArray, thresholds: Sequence[float], *, level: floa
     )
 
 
+def clopper_pearson(successes: np.ndarray, count: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the limits of a probability of which ``successes`` of ``count`` trials were seen.
+
+    At the lower limit so many successes or more have probability (1 - level) / 2, at the upper so many or fewer.
+
+    Example:
+      >>> [round(float(limit), 4) for limit in clopper_pearson(np.array(3), 10, 0.95)]
+      [0.0667, 0.6525]
+    """
+    tail = (1 - level) / 2
+    low = special.betaincinv(np.maximum(successes, 1), count - np.maximum(successes, 1) + 1, tail)
+    high = special.betaincinv(np.minimum(successes, count - 1) + 1, count - np.minimum(successes, count - 1), 1 - tail)
+    return np.where(successes == 0, 0.0, low), np.where(successes == count, 1.0, high)
+
+
+def two_sided(t: np.ndarray, freedom: float) -> np.ndarray:
+    """Returns P(|T| >= |t|) of Student's law, the two-sided p-value; NaN without a degree of freedom.
+
+    Example:
+      >>> two_sided(np.array([0.0, 12.7062047]), 1).round(6).tolist()
+      [1.0, 0.05]
+    """
+    return 2 * special.stdtr(freedom, -np.abs(t))
+
+
 def normal_interval(table: np.ndarray, level: float) -> Interval:
     """Mean +- Student's quantile in standard errors, along the last axis; NaN limits for one seed."""
     mean, stderr = mean_and_stderr(table)
-    half = student.quantile(0.5 + level / 2, table.shape[-1] - 1) * stderr
+    half = special.stdtrit(table.shape[-1] - 1, 0.5 + level / 2) * stderr
     return Interval(mean, stderr, mean - half, mean + half)
 
 
@@ -179,7 +202,7 @@ def studentised(table: np.ndarray, level: float, num_resamples: int, seed: int) 
 
 def in_errors(shift: np.ndarray, error: np.ndarray, known: np.ndarray, level: float, count: int) -> np.ndarray:
     """Shifts in standard errors; Student's quantile, with the sign of the shift, where the error is not ``known``."""
-    unknown = np.sign(shift) * student.quantile(0.5 + level / 2, count - 1)
+    unknown = np.sign(shift) * special.stdtrit(count - 1, 0.5 + level / 2)
     return np.divide(shift, error, out=unknown, where=known)
 
 
@@ -251,27 +274,3 @@ def _simultaneous(table: np.ndarray, axis: int, level: float, method: str, num_r
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """Quotient; 0 where all seeds agree."""
     return np.divide(above, below, out=np.zeros(np.broadcast_shapes(above.shape, below.shape)), where=below > 0)
-
-
-def _binomial_cdf(count: int, p: float) -> np.ndarray:
-    """P(Bin(count, p) <= k) for k = 0, ..., count."""
-    log_factorial = np.cumsum(np.log(np.maximum(np.arange(count + 1), 1)))
-    k = np.arange(count + 1)
-    log_mass = log_factorial[-1] - log_factorial - log_factorial[::-1] + k * math.log(p) + (count - k) * math.log1p(-p)
-    return np.cumsum(np.exp(log_mass))
-
-
-def _clopper_pearson(k: int, count: int, level: float) -> tuple[float, float]:
-    """The p at which a count of k or more, or of k or fewer, has probability (1 - level) / 2."""
-    tail = (1 - level) / 2
-
-    def solve(rises) -> float:
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if rises(middle) else (low, middle)
-        return (low + high) / 2
-
-    low = 0.0 if k == 0 else solve(lambda p: 1 - _binomial_cdf(count, p)[k - 1] < tail)
-    high = 1.0 if k == count else solve(lambda p: _binomial_cdf(count, p)[k] > tail)
-    return low, high

@@ -14,9 +14,9 @@ from typing import Any
 import jax
 import numpy as np
 import xarray as xr
+from scipy import special
 
 from jaxbandit.certify.facts import FACTS, SUMS, Certified, tolerance
-from jaxbandit.dataset import student
 from jaxbandit.engine import Engine, Job, Timing, best_fixed_arms, run_job
 from jaxbandit.environments import Bernoulli, Pareto, StudentT, Switching
 from jaxbandit.game import Environment
@@ -212,7 +212,7 @@ def _expectations(policy: UniINF, world: Environment, horizon: int, sums: Mappin
 
     excess = np.stack([left - right for left, right in sides])
     stderr = excess.std(axis=1, ddof=1) / math.sqrt(excess.shape[1]) if excess.shape[1] > 1 else np.full(2, np.inf)
-    half = student.quantile(0.5 + LEVEL / 2, max(1, excess.shape[1] - 1)) * stderr
+    half = special.stdtrit(max(1, excess.shape[1] - 1), 0.5 + LEVEL / 2) * stderr
     return {
         "ratio": np.array([left.mean() / right.mean() for left, right in sides]),
         "excess": excess.mean(axis=1),

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit.dataset import student
 from jaxbandit.dataset.labels import LONG_NAMES, QUANTILES, labelled_axes, product_axes, variable_dims
 from jaxbandit.grid import Grid, suggest
 
@@ -134,8 +133,10 @@ def _seeds(ds: xr.Dataset) -> Any:
 
 
 def _quantile(p: float, count: Any) -> Any:
-    """Student's, for means over so many seeds."""
-    return xr.apply_ufunc(np.vectorize(lambda n: student.quantile(p, int(n) - 1), otypes=[float]), count)
+    """Returns Student's quantile for means over so many seeds."""
+    from scipy import special
+
+    return xr.apply_ufunc(lambda n: special.stdtrit(n - 1, p), count)
 
 
 def reduce_cell(cell: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -7,8 +7,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis.ranks import holm, ranking
-from jaxbandit.analysis.statistics import normal_interval
-from jaxbandit.dataset import student
+from jaxbandit.analysis.statistics import normal_interval, two_sided
 
 UNPAIRED = (
     "not paired: the seeds were not kept. Means are compared by t tests that hold however two policies are "
@@ -173,7 +172,7 @@ def _unpaired(stats: xr.Dataset, level: float) -> tuple:
     gaps, errors = np.abs(mean[first] - mean[second]), stderr[first] + stderr[second]
     sizes = np.divide(gaps, errors, out=np.where(gaps > 0, np.inf, 0.0), where=errors > 0)
     pairs = np.ones((len(mean), len(mean)))
-    pairs[first, second] = pairs[second, first] = holm(student.tail(sizes, int(stats.seeds.min()) - 1))
+    pairs[first, second] = pairs[second, first] = holm(two_sided(sizes, int(stats.seeds.min()) - 1))
     return *limits, pairs, UNPAIRED.format(percent=100 * level), level
 
 

@@ -10,8 +10,6 @@ seeds. tests/test_precision.py measures the coverage.
 import math
 from collections.abc import Callable, Iterable
 
-from jaxbandit.dataset import student
-
 LEVEL = 0.95
 FIRST_LOOK = 256
 GROWTH = 1.5  # the least factor between two looks
@@ -38,7 +36,9 @@ def half_width(moments: Moments) -> float:
     count, mean, squares, _ = moments
     if count < 2:
         return math.inf
-    t = student.quantile(0.5 + LEVEL / 2, count - 1)
+    from scipy import special  # after the first rounds
+
+    t = special.stdtrit(count - 1, 0.5 + LEVEL / 2)
     t += (2 * t * t + 1) * abs(_skewness(moments)) / (6 * math.sqrt(count))
     half = t * math.sqrt(squares / (count - 1) / count)
     return 0.0 if half == 0 else half / abs(mean) if mean else math.inf

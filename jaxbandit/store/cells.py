@@ -20,7 +20,9 @@ import jax
 import numpy as np
 
 from jaxbandit.engine import Job, measure_names, processor, shared_values, structure, way_of
+from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import suggest
+from jaxbandit.policies import POLICIES
 from jaxbandit.random import PRNG
 from jaxbandit.store.cellfile import Header
 from jaxbandit.studies.study import Study
@@ -127,7 +129,7 @@ def games(study: Study, way: str | None = None) -> list[Game]:
 def describe(obj: Any) -> dict[str, Any]:
     """A policy or world as JSON has it; equal if and only if it plays the same numbers."""
     cls = type(obj)
-    about: dict[str, Any] = {"class": f"{cls.__module__}:{cls.__qualname__}"}
+    about: dict[str, Any] = {"class": _registered().get(cls, f"{cls.__module__}:{cls.__qualname__}")}
     if cls.__module__.split(".")[0] != "jaxbandit":
         about["source"] = _source(cls.__module__)
     for name, spec in public_fields(cls).items():
@@ -141,6 +143,12 @@ def describe(obj: Any) -> dict[str, Any]:
             long = {"shape": list(array.shape), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
             about[name] = long if array.size > _LONG else array.tolist()
     return about
+
+
+@functools.cache
+def _registered() -> dict[type, str]:
+    """The classes of the registries by name: a file of the package may move without orphaning results."""
+    return {cls: name for registry in (POLICIES, ENVIRONMENTS) for name, cls in registry.items()}
 
 
 @functools.cache
