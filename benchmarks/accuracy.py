@@ -17,17 +17,19 @@ from jaxbandit.engine import usable_cores
 def bits() -> None:
     """The same variables, bit for bit, however the study is run."""
     for num_arms in (2, 10, 100):
-        world = jb.Pareto(means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
+        environment = jb.Pareto(means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
         policy = jb.UniINF(horizon=1_000)
         options = {"horizon": 1_000, "num_seeds": 100, "record": [1, 10, 333, 1_000]}
-        base = jb.simulate(policy, world, **options)
+        base = jb.simulate(policy, environment, **options)
         engines = {f"block {b}": jb.Engine(block=b) for b in (1, 13, 64, 1024)}
         engines |= {f"{n} cores": jb.Engine(devices=n) for n in range(1, usable_cores() + 1)}
         engines |= {f"chunk {c}": jb.Engine(chunk=c) for c in (1, 7, 100)}
-        others = {name: jb.simulate(policy, world, engine=engine, **options) for name, engine in engines.items()}
+        others = {name: jb.simulate(policy, environment, engine=engine, **options) for name, engine in engines.items()}
         sweep = jb.grid(jb.UniINF, horizon=1_000, initial_scale=[1.0, 4.0])
-        others["in a grid"] = jb.simulate(sweep, world, **options).sel(initial_scale=4.0)
-        others["first of 1000"] = jb.simulate(policy, world, **options | {"num_seeds": 1000}).isel(seed=slice(100))
+        others["in a grid"] = jb.simulate(sweep, environment, **options).sel(initial_scale=4.0)
+        others["first of 1000"] = jb.simulate(policy, environment, **options | {"num_seeds": 1000}).isel(
+            seed=slice(100)
+        )
         same = {name: all(np.array_equal(base[v], other[v]) for v in base.data_vars) for name, other in others.items()}
         print(f"K = {num_arms}: " + ", ".join(f"{name} {'same' if ok else 'DIFFERENT'}" for name, ok in same.items()))
 
@@ -35,11 +37,11 @@ def bits() -> None:
 def precision(horizon: int = 1_000_000, num_seeds: int = 1024) -> None:
     """Mean regret in float32 and float64 on unpaired seeds."""
     means = [0.5] + [1.0] * 9
-    for world in (jb.Pareto(means=means, tail_index=1.3), jb.StudentT(means=means, tail_index=1.5)):
+    for environment in (jb.Pareto(means=means, tail_index=1.3), jb.StudentT(means=means, tail_index=1.5)):
         finals = [
             jb.simulate(
                 jb.UniINF(horizon=horizon),
-                world,
+                environment,
                 horizon=horizon,
                 num_seeds=num_seeds,
                 record=[horizon],
@@ -50,7 +52,7 @@ def precision(horizon: int = 1_000_000, num_seeds: int = 1024) -> None:
         ]
         stderr = np.sqrt(sum(final.var(ddof=1) / final.size for final in finals))
         z = (finals[0].mean() - finals[1].mean()) / stderr
-        name = f"{type(world).__name__} {world.tail_index}"
+        name = f"{type(environment).__name__} {environment.tail_index}"
         print(f"{name}: float32 {finals[0].mean():.1f}, float64 {finals[1].mean():.1f}, z = {z:+.2f} (bar: 4)")
 
 

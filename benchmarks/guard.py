@@ -43,8 +43,8 @@ def ratio(made: Contestants, repeats: int) -> float:
 
 def played_by() -> str:
     """What plays, in the words of a dataset's provenance."""
-    world = jb.Pareto(means=speed.MEANS, tail_index=speed.TAIL_INDEX)
-    return jb.simulate(jb.UniINF(horizon=2), world, horizon=2, num_seeds=1).attrs["device"]
+    environment = jb.Pareto(means=speed.MEANS, tail_index=speed.TAIL_INDEX)
+    return jb.simulate(jb.UniINF(horizon=2), environment, horizon=2, num_seeds=1).attrs["device"]
 
 
 def verdict(measured: float, usual: float | None, device: str, cores: int) -> str | None:

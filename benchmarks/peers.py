@@ -146,8 +146,8 @@ def started(names: list[str]) -> Iterator[list[Peer]]:
 def ours(policy: str, horizon: int, num_seeds: int, seed: int) -> dict[str, Any]:
     """What a peer answers, of jaxbandit."""
     began = time.perf_counter()
-    world = jb.Bernoulli(means=MEANS)
-    ds = jb.simulate(POLICIES[policy], world, horizon=horizon, num_seeds=num_seeds, record=16, seed=seed)
+    environment = jb.Bernoulli(means=MEANS)
+    ds = jb.simulate(POLICIES[policy], environment, horizon=horizon, num_seeds=num_seeds, record=16, seed=seed)
     regrets = ds.regret.values[:, -1]
     return {"games": num_seeds, "seconds": time.perf_counter() - began, "regrets": regrets.tolist()}
 

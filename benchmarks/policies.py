@@ -24,9 +24,13 @@ TOLD = {"horizon": "T", "moment_order": "alpha", "moment_bound": "sigma"}
 
 
 def examples() -> dict[str, Any]:
-    """Every policy by the name it has in the table, told the truth about a Pareto world."""
-    world = arena()
-    values = {"horizon": HORIZON, "moment_order": world.moment_order, "moment_bound": world.moment(world.moment_order)}
+    """Every policy by the name it has in the table, told the truth about a Pareto environment."""
+    environment = arena()
+    values = {
+        "horizon": HORIZON,
+        "moment_order": environment.moment_order,
+        "moment_bound": environment.moment(environment.moment_order),
+    }
     made = {}
     for name, cls in jb.POLICIES.items():
         fields = public_fields(cls)
@@ -124,7 +128,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the rounds; prints, writes nothing")
     quick = parser.parse_args().quick
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Catoni is told an order this world does not have
+        warnings.simplefilter("ignore", UserWarning)  # Catoni is told an order this environment does not have
         costs = measure(0.1 if quick else 1.0)
     if quick:
         print(table(costs))

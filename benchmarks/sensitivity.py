@@ -14,7 +14,7 @@ import jaxbandit as jb
 from jaxbandit import sensitivity
 from jaxbandit.engine import usable_cores
 
-WORLD = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)
+ENVIRONMENT = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)
 PARAMETERS = ["initial_scale", "threshold"]
 BOX = {"initial_scale": [1.0, 16.0], "threshold": [0.0625, 1.0]}
 NUM_POINTS = 256  # times (two parameters + 2): 1024 evaluations
@@ -31,8 +31,8 @@ def local_ratio(horizon: int, num_seeds: int, repeats: int) -> tuple[float, floa
     policy = jb.UniINF(horizon=horizon)
     common = {"horizon": horizon, "num_seeds": num_seeds}
     contestants = {
-        "plain": lambda: jb.simulate(policy, WORLD, record=[horizon], **common),
-        "gradient": lambda: sensitivity.local(policy, WORLD, PARAMETERS, **common),
+        "plain": lambda: jb.simulate(policy, ENVIRONMENT, record=[horizon], **common),
+        "gradient": lambda: sensitivity.local(policy, ENVIRONMENT, PARAMETERS, **common),
     }
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for run in contestants.values():
@@ -47,7 +47,7 @@ def local_ratio(horizon: int, num_seeds: int, repeats: int) -> tuple[float, floa
 def sobol_seconds(horizon: int, num_seeds: int) -> float:
     policy = jb.UniINF(horizon=horizon)
     return seconds(
-        lambda: sensitivity.sobol(policy, WORLD, BOX, horizon=horizon, num_seeds=num_seeds, num_points=NUM_POINTS)
+        lambda: sensitivity.sobol(policy, ENVIRONMENT, BOX, horizon=horizon, num_seeds=num_seeds, num_points=NUM_POINTS)
     )
 
 
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=4.5, help="of the ratio")
     parser.add_argument("--sobol-limit", type=float, default=60.0, help="seconds")
     args = parser.parse_args()
-    print(f"{usable_cores()} cores, K = {WORLD.num_arms}, T = {args.horizon:,}\n")
+    print(f"{usable_cores()} cores, K = {ENVIRONMENT.num_arms}, T = {args.horizon:,}\n")
     plain, ratio = local_ratio(args.horizon, args.seeds, args.repeats)
     print(
         f"local gradient of two parameters, {args.seeds:,} seeds: {ratio:.2f} times the plain simulation "

@@ -50,8 +50,8 @@ class Figure(NamedTuple):
 
 def jaxbandit_run(horizon: int, num_seeds: int, dtype: str) -> Run:
     def run() -> np.ndarray:
-        policy, world = jb.UniINF(horizon=horizon), jb.Pareto(means=MEANS, tail_index=TAIL_INDEX)
-        ds = jb.simulate(policy, world, horizon=horizon, num_seeds=num_seeds, record=16, dtype=dtype)
+        policy, environment = jb.UniINF(horizon=horizon), jb.Pareto(means=MEANS, tail_index=TAIL_INDEX)
+        ds = jb.simulate(policy, environment, horizon=horizon, num_seeds=num_seeds, record=16, dtype=dtype)
         return ds.regret.values[:, -1]
 
     run()

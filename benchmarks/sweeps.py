@@ -2,8 +2,8 @@
 
 Both are studies in a directory of their own, files and all. Programs are compiled before, and rounds alternate.
 ``--all`` does it for every policy, each with a horizon that takes some seconds: 100 values of the first field it has
-that can be swept, or, if it has none, of the world's tail index. ``--keep`` adds a line to ``results.jsonl`` and, with
-``--all``, puts the table into docs/speed.md.
+that can be swept, or, if it has none, of the environment's tail index. ``--keep`` adds a line to ``results.jsonl`` and,
+with ``--all``, puts the table into docs/speed.md.
 """
 
 import argparse
@@ -55,8 +55,8 @@ def plans(
 
 def examples() -> dict[str, tuple[dict[str, Any], str, list[float]]]:
     """Every policy as an entry of a study, the field to sweep, and its values."""
-    world = jb.Pareto(means=MEANS, tail_index=TAIL_INDEX)
-    told = {"moment_order": world.moment_order, "moment_bound": world.moment(world.moment_order)}
+    environment = jb.Pareto(means=MEANS, tail_index=TAIL_INDEX)
+    told = {"moment_order": environment.moment_order, "moment_bound": environment.moment(environment.moment_order)}
     made = {}
     for name, cls in jb.POLICIES.items():
         fields = public_fields(cls)
@@ -154,7 +154,7 @@ def main() -> None:
             records.keep("sweep", {"policy": "uniinf", "points": args.points, "seeds": args.seeds, "ratio": times})
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Catoni is told an order this world does not have
+        warnings.simplefilter("ignore", UserWarning)  # Catoni is told an order this environment does not have
         found = every_policy(args.all, args.repeats)
     text = f"{records.heading(f'{SEEDS} seeds a point, median of {args.repeats}, alternating.')}\n{table(found)}"
     print(text)

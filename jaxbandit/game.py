@@ -1,4 +1,4 @@
-"""One game: a policy against a world, round by round, as a pure function."""
+"""One game: a policy against an environment, round by round, as a pure function."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -31,10 +31,10 @@ class Policy(Protocol):
 
 
 class Environment(Protocol):
-    """What a world is: it chooses losses without seeing the play.
+    """What an environment is: it chooses losses without seeing the play.
 
     One that depends on the number of rounds also has ``at_horizon(horizon)``, which ``simulate`` calls: it returns
-    the world for a run of that length, or raises ``ValueError`` where there is none.
+    the environment for a run of that length, or raises ``ValueError`` where there is none.
     """
 
     @property
@@ -88,7 +88,7 @@ def game_key(seed: int | Array, n: int | Array) -> Array:
 
 
 def as_arrays(obj: Any) -> Any:
-    """A policy or world with every traced field an array of the working dtype."""
+    """A policy or environment with every traced field an array of the working dtype."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(float)), obj)
 
 
@@ -116,13 +116,13 @@ def step(policy: Policy, environment: Environment) -> Callable[[GameState, Array
 
     Args:
       policy: Who plays.
-      environment: The world.
+      environment: The environment.
 
     Example:
       >>> import jax, jaxbandit as jb
-      >>> policy, world = jb.UniINF(horizon=1_000), jb.Bernoulli(means=[0.2, 0.5, 0.5])
-      >>> step = jax.jit(jb.step(policy, world))
-      >>> state, key = jb.start(policy, world), jb.game_key(seed=0, n=0)
+      >>> policy, environment = jb.UniINF(horizon=1_000), jb.Bernoulli(means=[0.2, 0.5, 0.5])
+      >>> step = jax.jit(jb.step(policy, environment))
+      >>> state, key = jb.start(policy, environment), jb.game_key(seed=0, n=0)
       >>> for _ in range(1_000):
       ...     state = step(state, key)
       >>> int(state.t), int(state.pulls.sum())

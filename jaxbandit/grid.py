@@ -41,7 +41,7 @@ def grid(cls: type, **values: Any) -> Grid:
     """The product of the values given as lists; a single value is held fixed.
 
     Args:
-      cls: A policy or world class.
+      cls: A policy or environment class.
       **values: Fields by name; a list is swept. For a field with one value per arm (``means``) a list of numbers
         is one value and a list of lists is swept. In a field that takes one number or one per arm
         (``tail_index``) a list of numbers is swept, and an entry that is a list holds one number per arm:
@@ -90,12 +90,12 @@ def registry_name(cls: type, registry: Mapping[str, type]) -> str:
 
 
 def as_grid(obj: Any) -> Grid:
-    """A grid as it is, a single policy or world as a grid of one point."""
+    """A grid as it is, a single policy or environment as a grid of one point."""
     return obj if isinstance(obj, Grid) else Grid(cls=type(obj), axes={}, points=[obj])
 
 
 def gather(objects: Sequence[Any]) -> list[Grid]:
-    """A list of policies, worlds and grids, each entry as a grid."""
+    """A list of policies, environments and grids, each entry as a grid."""
     return [as_grid(obj) for obj in objects]
 
 
@@ -135,10 +135,10 @@ def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
     return f"did you mean {lower[near[0]]!r}? Known: {listing}" if near else f"known: {listing}"
 
 
-def for_run(worlds: Grid, horizon: int) -> Grid:
-    """The grid with every world that depends on the horizon told it."""
-    told = [point.at_horizon(horizon) if hasattr(point, "at_horizon") else point for point in worlds.points]
-    return dataclasses.replace(worlds, points=told)
+def for_run(environments: Grid, horizon: int) -> Grid:
+    """The grid with every environment that depends on the horizon told it."""
+    told = [point.at_horizon(horizon) if hasattr(point, "at_horizon") else point for point in environments.points]
+    return dataclasses.replace(environments, points=told)
 
 
 def is_axis(spec: dataclasses.Field, value: Any) -> bool:

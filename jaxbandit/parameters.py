@@ -1,8 +1,8 @@
-"""Parameters that can be moved: the traced numbers of a policy or world, found and changed by name.
+"""Parameters that can be moved: the traced numbers of a policy or environment, found and changed by name.
 
-A name is that of a field, ``"initial_scale"``; of a field of a world inside a world, ``"law.tail_index"`` (or
-``"tail_index"`` where only one field has that name); or ``"gap"`` of a world with means: the distance of the other
-arms' means from the best one's, all of them stretched alike. Where a policy and its world both have a name,
+A name is that of a field, ``"initial_scale"``; of a field of an environment inside an environment, ``"law.tail_index"``
+(or ``"tail_index"`` where only one field has that name); or ``"gap"`` of an environment with means: the distance of the
+other arms' means from the best one's, all of them stretched alike. Where a policy and its environment both have a name,
 ``"policy.scale"`` and ``"environment.scale"`` tell them apart. A box gives ranges to several.
 """
 
@@ -40,7 +40,7 @@ Box = dict[str, Range]
 
 
 def movable(obj: Any, *, whole: bool = False) -> dict[str, float]:
-    """The parameters of a policy or world that can be moved in log space, with their values.
+    """The parameters of a policy or environment that can be moved in log space, with their values.
 
     Those are traced, positive, finite, one number each; ``whole`` includes the ones that take whole numbers only.
 
@@ -61,7 +61,7 @@ def value_of(obj: Any, name: str) -> float:
 
 
 def with_value(obj: Any, name: str, value: float) -> Any:
-    """The policy or world with one parameter set; what follows from it is derived anew, and bounds are checked.
+    """The policy or environment with one parameter set; what follows from it is derived anew, and bounds are checked.
 
     Example:
       >>> import jaxbandit as jb
@@ -110,7 +110,7 @@ def place(policy: Any, environment: Any, name: str, *, whole: bool = False) -> t
                 reasons.append(str(error))
     if len(found) > 1:
         raise ValueError(
-            f"{name!r} is a parameter of the policy {type(policy).__name__} and of the world "
+            f"{name!r} is a parameter of the policy {type(policy).__name__} and of the environment "
             f"{type(environment).__name__}; say which: {', '.join(f'{side}.{name}' for side in SIDES)}"
         )
     if not found:
@@ -123,14 +123,14 @@ def place(policy: Any, environment: Any, name: str, *, whole: bool = False) -> t
 
 
 def values_of(policy: Any, environment: Any, names: Sequence[str]) -> dict[str, float]:
-    """The values of parameters of a policy and its world, by the names given."""
+    """The values of parameters of a policy and its environment, by the names given."""
     sides = dict(zip(SIDES, (policy, environment), strict=True))
     placed = {name: place(policy, environment, name, whole=True) for name in names}
     return {name: value_of(sides[side], inner) for name, (side, inner) in placed.items()}
 
 
 def move(policy: Any, environment: Any, values: Mapping[str, float]) -> tuple[Any, Any]:
-    """A policy and its world with parameters of either set; where none is a side's, it is the same object."""
+    """A policy and its environment with parameters of either set; where none is a side's, it is the same object."""
     pair = dict(zip(SIDES, (policy, environment), strict=True))
     for name, value in values.items():
         side, inner = place(policy, environment, name, whole=True)
@@ -182,7 +182,7 @@ def as_box(box: Mapping[str, Sequence[float]], scale: str | Mapping[str, str] = 
 
 
 def check_range(policy: Any, environment: Any, name: str, ends: Range) -> None:
-    """Raises where a parameter of a policy and its world may not be at an end of its range."""
+    """Raises where a parameter of a policy and its environment may not be at an end of its range."""
     for end in (ends.low, ends.high):
         try:
             move(policy, environment, {name: end})

@@ -2,7 +2,7 @@
 
 The bits of game n at round t are threefry2x32(key of the game, (t, stream, draw)): they depend on
 nothing else, so a result is the same whatever the block, the device or the point of resumption.
-A policy or world is handed a *stream*, the words of its own round; a JAX key may stand in for it
+A policy or environment is handed a *stream*, the words of its own round; a JAX key may stand in for it
 when a policy is called by hand. A stream or key passed to a function here is consumed: use
 ``split`` to draw twice.
 """

@@ -1,4 +1,4 @@
-"""The front door: policies x worlds x seeds x rounds in, one labelled dataset out."""
+"""The front door: policies x environments x seeds x rounds in, one labelled dataset out."""
 
 import platform
 from collections.abc import Sequence
@@ -35,13 +35,13 @@ def simulate(
     trace: int = 0,
     engine: Engine | None = None,
 ) -> xr.Dataset:
-    """Plays every policy in every world, for every seed, and records regret along the way.
+    """Plays every policy in every environment, for every seed, and records regret along the way.
 
     Args:
       policy: A policy, a ``grid`` of one class, or a list of those.
-      environment: A world, a ``grid``, or a list.
+      environment: An environment, a ``grid``, or a list.
       horizon: Rounds to play.
-      num_seeds: Independent games per policy and world; game n of any policy meets the same luck.
+      num_seeds: Independent games per policy and environment; game n of any policy meets the same luck.
       seed: Seeds the study.
       record: A number of log-spaced rounds, or the increasing rounds to record at.
       dtype: ``"float32"`` or ``"float64"``: what is played in. Results are added in float64.
@@ -56,9 +56,9 @@ def simulate(
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
+      >>> environment = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
       >>> sweep = jb.grid(jb.UniINF, horizon=1_000, initial_scale=[1.0, 4.0])
-      >>> jb.simulate(sweep, world, horizon=1_000, num_seeds=32, record=[10, 1_000]).regret.dims
+      >>> jb.simulate(sweep, environment, horizon=1_000, num_seeds=32, record=[10, 1_000]).regret.dims
       ('initial_scale', 'seed', 'round')
     """
     config = engine or Engine()
@@ -180,7 +180,7 @@ class _Study:
                 shape[0], where[0] = seeds, slice(seed, seed + values.shape[0])
             if name not in self.variables:
                 dims = labels.variable_dims(name, values.ndim, seed is not None)
-                if "arm" in dims:  # worlds with fewer arms than the largest leave the others at 0
+                if "arm" in dims:  # environments with fewer arms than the largest leave the others at 0
                     shape[dims.index("arm")] = self.num_arms
                 shape = (len(self.policies), len(self.environments), *shape)
                 self.variables[name] = np.zeros(shape, values.dtype)

@@ -1,6 +1,6 @@
-"""The decorator that makes a policy or a world data, and the checks of its fields.
+"""The decorator that makes a policy or an environment data, and the checks of its fields.
 
-A policy or world is a frozen dataclass whose fields are pytree leaves: a hyperparameter is traced,
+A policy or environment is a frozen dataclass whose fields are pytree leaves: a hyperparameter is traced,
 never compiled in, so an object with stacked fields is a sweep. ``field(static=True)`` is kept for
 what decides a shape or a branch of the definition.
 """
@@ -47,7 +47,7 @@ def field(
     hint: str = "",
     **bounds: float,
 ) -> Any:
-    """A field of a policy or world.
+    """A field of a policy or environment.
 
     Args:
       default: Value when none is given.
@@ -60,7 +60,7 @@ def field(
       shared: The same in every lane, so that it is never copied per lane and what follows from it and the
         round alone is computed once, not per lane. Points of a sweep that differ in it are played in turn.
       derived: (With a default.) Set by ``__post_init__`` from the others; not an argument, not shown.
-      nested: Holds another policy or world, whose own fields are checked by itself.
+      nested: Holds another policy or environment, whose own fields are checked by itself.
       choices: The admissible values; makes the field static.
       whole: Takes whole numbers only.
       infinite: Takes infinity too.
@@ -195,7 +195,7 @@ def rank(spec: dataclasses.Field) -> int:
 
 
 def shared_leaves(obj: Any) -> list[bool]:
-    """Whether each leaf of a policy or world, in the order of ``jax.tree.leaves``, is the same in every lane."""
+    """Whether each leaf of a policy or environment, in the order of ``jax.tree.leaves``, is the same in every lane."""
     return [_is_shared(obj, path) for path, _ in jax.tree_util.tree_flatten_with_path(obj)[0]]
 
 
@@ -220,7 +220,7 @@ def public_name(spec: dataclasses.Field) -> str:
 
 
 def field_values(obj: Any) -> dict[str, Any]:
-    """The fields of a policy or world by public name."""
+    """The fields of a policy or environment by public name."""
     return {name: getattr(obj, spec.name) for name, spec in public_fields(type(obj)).items()}
 
 

@@ -201,10 +201,10 @@ def test_mr_index():
 @pytest.mark.slow
 def test_forms_play_alike():
     """Same luck, same law: the regret of the two forms is the same within noise."""
-    world = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
+    environment = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
     regret = [
         jb.simulate(
-            jb.APE2(moment_order=1.5, form=form, max_rounds=256), world, horizon=256, num_seeds=512, record=[256]
+            jb.APE2(moment_order=1.5, form=form, max_rounds=256), environment, horizon=256, num_seeds=512, record=[256]
         ).regret.values[:, 0]
         for form in ("exact", "bounded")
     ]

@@ -13,7 +13,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.certify import certificates as certificates
-from jaxbandit.certify.certificates import CONTROLS, broken, certify, default_worlds, holds, read_worlds
+from jaxbandit.certify.certificates import CONTROLS, broken, certify, default_environments, holds, read_environments
 from jaxbandit.certify.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.engine import tallies
 from jaxbandit.game import as_arrays
@@ -29,12 +29,12 @@ FOUND_OUT = {
 }
 # What none of them can break.
 NEVER = {"simplex", "kkt", "cumulative_loss", "scale_sum", "ftrl", "scale_never_falls"}
-WORLD = jb.Pareto(means=[0.5, 1.0], tail_index=1.3)
+ENVIRONMENT = jb.Pareto(means=[0.5, 1.0], tail_index=1.3)
 
 
 @pytest.fixture(scope="module")
 def certificate():
-    return certify({"Pareto": WORLD}, horizon=400, num_seeds=128)
+    return certify({"Pareto": ENVIRONMENT}, horizon=400, num_seeds=128)
 
 
 def test_uniinf_is_certified(certificate):
@@ -49,7 +49,7 @@ def test_uniinf_is_certified(certificate):
 def test_a_certified_policy_plays_as_the_one_in_it():
     policy = jb.UniINF(horizon=400)
     options = {"horizon": 400, "num_seeds": 16, "dtype": "float64"}
-    both = [jb.simulate(p, WORLD, **options) for p in (policy, Certified(policy))]
+    both = [jb.simulate(p, ENVIRONMENT, **options) for p in (policy, Certified(policy))]
     np.testing.assert_array_equal(both[0].pulls, both[1].pulls)
 
 
@@ -72,7 +72,7 @@ def test_ratios_come_close_and_say_where(certificate):
 @pytest.mark.long
 @pytest.mark.parametrize("name", CONTROLS)
 def test_broken_policies_fail(name):
-    ds = certify({"Pareto": WORLD}, horizon=400, num_seeds=128, **CONTROLS[name])
+    ds = certify({"Pareto": ENVIRONMENT}, horizon=400, num_seeds=128, **CONTROLS[name])
     assert not holds(ds)
     assert FOUND_OUT[name] <= set(broken(ds))
     assert not set(broken(ds)) & NEVER
@@ -238,7 +238,7 @@ def test_the_tolerance_is_what_is_said(excess, caught):
 def test_progress_counts_seed_rounds():
     seen = []
     engine = jb.Engine(block=64, progress=lambda done, total: seen.append((done, total)))
-    certify({"a": WORLD, "b": WORLD}, horizon=400, num_seeds=64, engine=engine)
+    certify({"a": ENVIRONMENT, "b": ENVIRONMENT}, horizon=400, num_seeds=64, engine=engine)
     assert seen[-1] == (2 * 400 * 64, 2 * 400 * 64)
     assert all(one[0] <= other[0] for one, other in itertools.pairwise(seen))
 
@@ -252,7 +252,7 @@ def test_expectations(certificate):
     assert (at.ratio < 1).all()
 
 
-def test_a_world_without_a_moment_has_no_expectation_to_check():
+def test_a_environment_without_a_moment_has_no_expectation_to_check():
     class Plain:
         num_arms = 2
 
@@ -263,26 +263,26 @@ def test_a_world_without_a_moment_has_no_expectation_to_check():
     assert all(np.isnan(values).all() for values in found.values())
 
 
-def test_the_best_arm_of_a_changing_world():
+def test_the_best_arm_of_a_changing_environment():
     law = jb.Bernoulli(means=[0.2, 0.5, 0.8])
     assert tallies.best_fixed_arms(law, np.array([1, 10])).tolist() == [0, 0]
     changing = jb.Switching(law, lengths=[3, 100])
     assert tallies.best_fixed_arms(changing, np.array([3, 5, 10])).tolist() == [0, 0, 2]
 
 
-def test_worlds_by_name(tmp_path):
-    (world,) = read_worlds('{name = "student_t", means = [0.5, 1.0], tail_index = 1.5}').values()
-    assert isinstance(world, jb.StudentT)
+def test_environments_by_name(tmp_path):
+    (environment,) = read_environments('{name = "student_t", means = [0.5, 1.0], tail_index = 1.5}').values()
+    assert isinstance(environment, jb.StudentT)
     path = tmp_path / "study.toml"
     path.write_text(
         'horizon = 10\nnum_seeds = 1\n[[policies]]\nname = "uniform"\n'
         '[[environments]]\nname = "pareto"\nmeans = [0.5, 1.0]\ntail_index = [1.2, 1.6]\n'
     )
-    assert len(read_worlds(str(path))) == 2
+    assert len(read_environments(str(path))) == 2
     with pytest.raises(ValueError, match="pareto needs means, tail_index"):
-        read_worlds("pareto")
+        read_environments("pareto")
     with pytest.raises(ValueError, match="is no inline table"):
-        read_worlds("{name = }")
+        read_environments("{name = }")
 
 
 @pytest.mark.parametrize(
@@ -290,12 +290,12 @@ def test_worlds_by_name(tmp_path):
     [
         ({"horizon": 1}, "horizon must be a whole number >= 2, got 1"),
         ({"num_seeds": 0}, "num_seeds must be a whole number >= 1, got 0"),
-        ({"horizon": 2, "worlds": {"w": jb.Bernoulli(means=[0.1] * 3)}}, "2 <= K <= T, got K = 3, T = 2 in w"),
+        ({"horizon": 2, "environments": {"w": jb.Bernoulli(means=[0.1] * 3)}}, "2 <= K <= T, got K = 3, T = 2 in w"),
     ],
 )
 def test_bad_input(options, message):
     with pytest.raises(ValueError, match=message):
-        certify(options.pop("worlds", {"Pareto": WORLD}), **options)
+        certify(options.pop("environments", {"Pareto": ENVIRONMENT}), **options)
 
 
 def test_float32_is_refused():
@@ -304,17 +304,17 @@ def test_float32_is_refused():
 
 
 @pytest.mark.long
-def test_default_worlds_are_certified():
-    worlds = default_worlds((2,)) | {"Student-t": default_worlds((10,))["Student-t 1.5, K = 10"]}
-    ds = certify(worlds, horizon=1_000, num_seeds=128)
+def test_default_environments_are_certified():
+    environments = default_environments((2,)) | {"Student-t": default_environments((10,))["Student-t 1.5, K = 10"]}
+    ds = certify(environments, horizon=1_000, num_seeds=128)
     assert holds(ds), broken(ds)
     assert ds.violations.shape == (5, len(FACTS))
 
 
 @pytest.mark.long
 def test_command(tmp_path):
-    world = '{name = "pareto", means = [0.5, 1.0, 1.0], tail_index = 1.3}'
-    command = [sys.executable, "-m", "jaxbandit", "certify", "--quick", "--world", world]
+    environment = '{name = "pareto", means = [0.5, 1.0, 1.0], tail_index = 1.3}'
+    command = [sys.executable, "-m", "jaxbandit", "certify", "--quick", "--environment", environment]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 violations, 0 failed games" in done.stdout

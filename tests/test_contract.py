@@ -40,7 +40,7 @@ def make(name: str, **values):
 
 @pytree
 class Given:
-    """A world that deals out a given sequence of losses, the same to every arm, plus an offset per arm."""
+    """An environment that deals out a given sequence of losses, the same to every arm, plus an offset per arm."""
 
     sequence: jax.Array = field(vector=True, infinite=True)
     offset: jax.Array = field(vector=True)
@@ -64,31 +64,31 @@ quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimizati
 
 
 @quick_jit
-def trajectory(policy, world):
+def trajectory(policy, environment):
     """x, arm and state of every round of one game; compiled once per class and number of arms."""
-    step, key = jb.step(policy, world), jb.game_key(0, 0)
+    step, key = jb.step(policy, environment), jb.game_key(0, 0)
 
     def body(state, _):
         after = step(state, key)
         x = policy.probabilities(state.policy, after.t, random.round_streams(key, after.t)[0])
         return after, (x, jnp.argmax(after.pulls - state.pulls), after)
 
-    return jax.lax.scan(body, jb.start(policy, world), None, length=HORIZON)[1]
+    return jax.lax.scan(body, jb.start(policy, environment), None, length=HORIZON)[1]
 
 
-def play(policy, world):
-    return trajectory(as_arrays(policy), as_arrays(world))
+def play(policy, environment):
+    return trajectory(as_arrays(policy), as_arrays(environment))
 
 
 TRACED = []  # classes of policies, once for every time that one is traced below
 
 
 @quick_jit
-def after(policy, world, key, rounds):
+def after(policy, environment, key, rounds):
     """The state of one game after some rounds; compiled once per class."""
     TRACED.append(type(policy))
-    step = jb.step(policy, world)
-    return jax.lax.fori_loop(0, rounds, lambda _, state: step(state, key), jb.start(policy, world))
+    step = jb.step(policy, environment)
+    return jax.lax.fori_loop(0, rounds, lambda _, state: step(state, key), jb.start(policy, environment))
 
 
 after_each = quick_jit(jax.vmap(after.__wrapped__, (0, None, 0, None)))
@@ -99,11 +99,13 @@ GAMES = [(1.0, 0), (1.0, 1), (1.5, 0), (1.5, 1)]
 
 def alone_and_together(name, rounds):
     """The games of GAMES, played one by one and side by side: both lists of states."""
-    policy, world, rounds = make(name), as_arrays(EASY), jnp.int32(rounds)
+    policy, environment, rounds = make(name), as_arrays(EASY), jnp.int32(rounds)
     policies = [jax.tree.map(lambda leaf, factor=factor: jnp.float32(leaf * factor), policy) for factor, _ in GAMES]
     keys = [jb.game_key(0, n) for _, n in GAMES]
-    alone = [after(*game, rounds) for game in zip(policies, [world] * len(GAMES), keys, strict=True)]
-    together = after_each(jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies), world, jnp.stack(keys), rounds)
+    alone = [after(*game, rounds) for game in zip(policies, [environment] * len(GAMES), keys, strict=True)]
+    together = after_each(
+        jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies), environment, jnp.stack(keys), rounds
+    )
     return alone, [jax.tree.map(lambda leaf, n=n: leaf[n], together) for n in range(len(GAMES))]
 
 
@@ -135,8 +137,8 @@ policies = pytest.mark.parametrize(
     "num_arms", [1, 2, pytest.param(10, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)]
 )
 def test_plays_on_the_simplex(name, num_arms):
-    world = jb.StudentT(means=np.linspace(0, 1, num_arms), tail_index=1.5)
-    played = play(make(name), world)
+    environment = jb.StudentT(means=np.linspace(0, 1, num_arms), tail_index=1.5)
+    played = play(make(name), environment)
     assert_on_the_simplex(played, num_arms)
     assert (played[2].failed == 0).all()
 
@@ -182,8 +184,8 @@ def test_dtype_follows_the_mode(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", jb.POLICIES)
 def test_a_step_by_hand_is_that_of_jit(name):
-    policy, world, key = make(name), jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.5), jb.game_key(0, 2)
-    step, start = jb.step(policy, world), jb.start(policy, world)
+    policy, environment, key = make(name), jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.5), jb.game_key(0, 2)
+    step, start = jb.step(policy, environment), jb.start(policy, environment)
     assert_close(quick_jit(step)(start, key), step(start, key))
 
 
@@ -237,8 +239,8 @@ def assert_drawn_where_possible(x, states):
 @policies
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_survives_hostile_losses(name, kind):
-    world = Given(sequence=HOSTILE[kind].astype(np.float32), offset=[0.0, 0.0, 0.0])
-    x, arm, states = play(make(name), world)
+    environment = Given(sequence=HOSTILE[kind].astype(np.float32), offset=[0.0, 0.0, 0.0])
+    x, arm, states = play(make(name), environment)
     leaves = [leaf for leaf in jax.tree.leaves(states.policy) if leaf.dtype.kind == "f"]
     finite = all(np.isfinite(leaf[-1]).all() for leaf in leaves)
     assert finite or int(states.failed[-1]) > 0

@@ -9,7 +9,7 @@ import jaxbandit as jb
 from jaxbandit.search.boxes import box_of
 from jaxbandit.search.descent import Descent, contributions
 from jaxbandit.search.evolution import Evolution
-from jaxbandit.search.families import Worlds
+from jaxbandit.search.families import Environments
 from jaxbandit.search.optimisers import make_optimiser
 
 ROUNDS, SEEDS, STEP = 40, 20_000, 0.1
@@ -191,12 +191,12 @@ def test_bad_boxes_say_what_can_be_tuned(bounds, message):
 def test_families_without_a_free_parameter_say_so():
     law = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
     with pytest.raises(ValueError, match=r"takes whole numbers only; can be moved: law.gap, law.tail_index"):
-        Worlds(jb.Family(jb.Corrupted(law, budget=10), {"budget": [1.0, 20.0]}))
+        Environments(jb.Family(jb.Corrupted(law, budget=10), {"budget": [1.0, 20.0]}))
     with pytest.raises(ValueError, match=r"no parameter of Pareto is named; gap, tail_index can be searched"):
-        Worlds(jb.Family(law, {}))
+        Environments(jb.Family(law, {}))
     with pytest.raises(ValueError, match="has no free parameter"):
-        Worlds(jb.Family(jb.Bernoulli(means=[0.5, 0.5]), {"gap": [0.1, 0.2]}))
+        Environments(jb.Family(jb.Bernoulli(means=[0.5, 0.5]), {"gap": [0.1, 0.2]}))
     with pytest.raises(
         ValueError, match=r"reach gap = 0.9, which Bernoulli does not allow: Bernoulli.means must be <= 1"
     ):
-        Worlds(jb.Family(jb.Bernoulli(means=[0.2, 0.5]), {"gap": [0.1, 0.9]}))
+        Environments(jb.Family(jb.Bernoulli(means=[0.2, 0.5]), {"gap": [0.1, 0.9]}))

@@ -9,7 +9,7 @@ from jaxbandit.checks import check_history
 from jaxbandit.store import assemble
 from jaxbandit.studies import study
 
-POLICY, WORLD = jb.UniINF(horizon=10), jb.Bernoulli(means=[0.2, 0.5])
+POLICY, ENVIRONMENT = jb.UniINF(horizon=10), jb.Bernoulli(means=[0.2, 0.5])
 
 CALLS = {
     "horizon too short": ({"horizon": 1}, r"horizon must be a whole number >= 2, got 1"),
@@ -34,7 +34,7 @@ CALLS = {
 def test_simulate(case):
     options, message = CALLS[case]
     with pytest.raises(ValueError, match=message):
-        jb.simulate(POLICY, WORLD, **{"horizon": 10, "num_seeds": 2} | options)
+        jb.simulate(POLICY, ENVIRONMENT, **{"horizon": 10, "num_seeds": 2} | options)
 
 
 @pytest.mark.parametrize(
@@ -81,15 +81,15 @@ def test_objects(make, message):
 
 def test_a_class_is_not_a_policy():
     with pytest.raises(ValueError, match=r"make one: jb.UniINF\(...\)"):
-        jb.simulate(jb.UniINF, WORLD, horizon=10, num_seeds=2)
+        jb.simulate(jb.UniINF, ENVIRONMENT, horizon=10, num_seeds=2)
     with pytest.raises(ValueError, match="UniINF is no environment; call simulate"):
         jb.simulate(POLICY, POLICY, horizon=10, num_seeds=2)
     with pytest.raises(ValueError, match="environment must have num_arms, means, loss; 3 lacks"):
         jb.simulate(POLICY, 3, horizon=10, num_seeds=2)
     with pytest.raises(ValueError, match="policy is the text 'uniinf'; pass an object"):
-        jb.simulate("uniinf", WORLD, horizon=10, num_seeds=2)
+        jb.simulate("uniinf", ENVIRONMENT, horizon=10, num_seeds=2)
     with pytest.raises(ValueError, match="policy is an empty list"):
-        jb.simulate([], WORLD, horizon=10, num_seeds=2)
+        jb.simulate([], ENVIRONMENT, horizon=10, num_seeds=2)
 
 
 def test_moments_that_do_not_exist():
@@ -126,7 +126,10 @@ TOML = {
         ({"policies": ["uniinf"]}, r"'uniinf' in policies must be a table with a name"),
         ({"policies": [{"name": "uniinf", "initial_scale": [[1.0, 2.0]]}]}, "initial_scale must be one number here"),
         ({"policies": [{"name": "adar_ucb", "form": "exact", "max_rounds": 9}]}, "keeps max_rounds = 9.*10 rounds"),
-        ({"environments": [{"name": "switching", "law": "pareto"}]}, r"law must be a world itself.*law = \{name"),
+        (
+            {"environments": [{"name": "switching", "law": "pareto"}]},
+            r"law must be an environment itself.*law = \{name",
+        ),
         ({"environments": [{"name": "pareto", "means": [1.0], "tail_index": "2"}]}, "write it without quotes"),
         ({"record": 1.5}, "record must be a whole number, got 1.5; record must be a list"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
@@ -150,13 +153,13 @@ def test_studies_say_what_is_missing():
 
 def test_a_list_outside_a_grid_is_no_sweep():
     """As values per arm it would be played without a word: a policy's fields are broadcast over arms."""
-    for policy, world in (
-        (jb.UniINF(horizon=10, initial_scale=[1.0, 4.0]), WORLD),
+    for policy, environment in (
+        (jb.UniINF(horizon=10, initial_scale=[1.0, 4.0]), ENVIRONMENT),
         (POLICY, jb.Pareto(means=[[0.5, 1.0], [0.2, 0.4]], tail_index=1.6)),
         (POLICY, jb.Switching(jb.Pareto(means=[[0.5, 1.0], [0.2, 0.4]], tail_index=1.6))),
     ):
         with pytest.raises(ValueError, match=r"must be one .* here, got \[.*to sweep it: jb.grid"):
-            jb.simulate(policy, world, horizon=10, num_seeds=2)
+            jb.simulate(policy, environment, horizon=10, num_seeds=2)
     per_arm = jb.Pareto(means=[0.5, 1.0], tail_index=[1.2, 1.6])
     assert jb.simulate(POLICY, per_arm, horizon=10, num_seeds=2).sizes["arm"] == 2
 
@@ -171,7 +174,7 @@ def test_a_list_outside_a_grid_is_no_sweep():
 )
 def test_the_exact_forms_do_not_forget(make):
     with pytest.raises(ValueError, match="keeps max_rounds = 19 rewards, but 20 rounds are played"):
-        jb.simulate(make(19), WORLD, horizon=20, num_seeds=2)
+        jb.simulate(make(19), ENVIRONMENT, horizon=20, num_seeds=2)
     check_history([make(20)], 20)
 
 
@@ -201,14 +204,14 @@ def test_study_files_that_are_none(tmp_path):
 def test_good_input_is_canonical():
     """2, 2.0 and float32(2) are one value."""
     runs = [
-        jb.simulate(jb.UniINF(horizon=h, initial_scale=s), WORLD, horizon=10, num_seeds=2).regret
+        jb.simulate(jb.UniINF(horizon=h, initial_scale=s), ENVIRONMENT, horizon=10, num_seeds=2).regret
         for h, s in ((10, 4), (10.0, 4.0), (np.float32(10), np.int64(4)))
     ]
     np.testing.assert_array_equal(runs[0], runs[1])
     np.testing.assert_array_equal(runs[0], runs[2])
 
 
-WORLD_15 = jb.Pareto(means=[0.5, 1.0], tail_index=1.5)
+ENVIRONMENT_15 = jb.Pareto(means=[0.5, 1.0], tail_index=1.5)
 
 
 @pytest.mark.parametrize(
@@ -218,14 +221,14 @@ WORLD_15 = jb.Pareto(means=[0.5, 1.0], tail_index=1.5)
         (1.6, 9.0, r"at moment_order 1.6, but Pareto.*has no moment of that order; its declared order is 1.45"),
     ],
 )
-def test_a_bound_the_world_violates_is_said(order, bound, message):
+def test_a_bound_the_environment_violates_is_said(order, bound, message):
     policies = [jb.HTINF(moment_order=order, moment_bound=bound), POLICY]
     with pytest.warns(UserWarning, match=message):
-        ds = jb.simulate(policies, WORLD_15, horizon=10, num_seeds=2)
+        ds = jb.simulate(policies, ENVIRONMENT_15, horizon=10, num_seeds=2)
     assert ds.attrs["warnings"].startswith("HTINF is told")
 
 
-def test_a_world_without_a_choice_is_said():
+def test_a_environment_without_a_choice_is_said():
     one = jb.Bernoulli(means=[0.5])
     with pytest.warns(UserWarning, match=r"^Bernoulli has one arm: every policy has regret 0; give it two or more$"):
         ds = jb.simulate(jb.Uniform(), [one, jb.Bernoulli(means=[0.2, 0.8])], horizon=10, num_seeds=2)
@@ -235,7 +238,7 @@ def test_a_world_without_a_choice_is_said():
 def test_hundreds_of_violated_bounds_are_counted_not_listed():
     policies = jb.grid(jb.HTINF, moment_order=1.4, moment_bound=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     with pytest.warns(UserWarning) as caught:
-        ds = jb.simulate(policies, WORLD_15, horizon=10, num_seeds=2)
+        ds = jb.simulate(policies, ENVIRONMENT_15, horizon=10, num_seeds=2)
     assert len(caught) == 4
     assert str(caught[-1].message) == "3 more like it; all are in the dataset's attrs['warnings']"
     assert len(ds.attrs["warnings"].splitlines()) == 6
@@ -243,5 +246,7 @@ def test_hundreds_of_violated_bounds_are_counted_not_listed():
 
 @pytest.mark.filterwarnings("error")
 def test_a_bound_that_holds_is_not_remarked_on():
-    policy = jb.HTINF(moment_order=WORLD_15.moment_order, moment_bound=WORLD_15.moment(WORLD_15.moment_order))
-    assert jb.simulate(policy, WORLD_15, horizon=10, num_seeds=2).attrs["warnings"] == ""
+    policy = jb.HTINF(
+        moment_order=ENVIRONMENT_15.moment_order, moment_bound=ENVIRONMENT_15.moment(ENVIRONMENT_15.moment_order)
+    )
+    assert jb.simulate(policy, ENVIRONMENT_15, horizon=10, num_seeds=2).attrs["warnings"] == ""

@@ -25,7 +25,7 @@ EXPERIMENTS = pathlib.Path(__file__).parents[1] / "experiments"
 ROUNDS = np.unique(np.rint(np.geomspace(1, 4096, 25)).astype(int))
 SEEDS = 64
 LAW = jb.Pareto(means=[0.5, 1.0], tail_index=1.5556)
-WORLDS = {"pareto": LAW, "switching": jb.Switching(LAW)}
+ENVIRONMENTS = {"pareto": LAW, "switching": jb.Switching(LAW)}
 
 
 def games(curves, policies, environments, spread=0.2, seed=0):
@@ -82,13 +82,13 @@ def test_experiments_load_and_are_cut_down(path):
     assert len(programs) <= 9  # compiling is what a quick run takes
 
 
-def test_table_1_has_the_worlds_asked_for():
+def test_table_1_has_the_environments_asked_for():
     full = Study.load(EXPERIMENTS / "table1.toml")
-    worlds = [world.environment for world in full.worlds()]
-    orders = {round(float(world.moment_order), 3) for world in worlds}
+    environments = [environment.environment for environment in full.declared()]
+    orders = {round(float(environment.moment_order), 3) for environment in environments}
     assert orders == {1.1, 1.3, 1.5, 1.8, 2.0}
-    assert {world.num_arms for world in worlds} == {2, 10, 50}
-    kinds = [type(world) for world in worlds]
+    assert {environment.num_arms for environment in environments} == {2, 10, 50}
+    kinds = [type(environment) for environment in environments]
     assert {kind: kinds.count(kind) for kind in kinds} == {jb.Pareto: 15, jb.Switching: 15, jb.Shifting: 10}
     assert {entry.name for entry in full.policy_entries()} == set(theory.GUARANTEES)
     assert (full.horizon, full.num_seeds >= 256) == (1_000_000, True)
@@ -106,11 +106,11 @@ def test_measured_tables_come_from_the_user(tmp_path):
     (tmp_path / "bad.csv").write_text("a,b\n1,x\n")
     (tmp_path / "notes.md").write_text("no table")
     with pytest.warns(UserWarning, match=r"short.npy is left out in stored order: 40 rows|bad.csv is left out: "):
-        worlds = Study.load(path, tmp_path).environment_grids()
-    found = [(point.name, point.order) for grid in worlds for point in grid.points]
+        environments = Study.load(path, tmp_path).environment_grids()
+    found = [(point.name, point.order) for grid in environments for point in grid.points]
     assert found == [("long", "resampled"), ("short", "resampled"), ("long", "stored")]
     np.testing.assert_allclose(
-        [np.quantile(np.abs(point.losses) * point.scale, 0.99) for grid in worlds for point in grid.points],
+        [np.quantile(np.abs(point.losses) * point.scale, 0.99) for grid in environments for point in grid.points],
         1,
         rtol=1e-5,
     )
@@ -121,34 +121,51 @@ def test_measured_tables_come_from_the_user(tmp_path):
 # What a study file can say.
 
 
-def test_factors_multiply_what_the_world_declares():
-    entry = {"name": "htinf", "moment_order": "world", "moment_bound": "world", "moment_bound_factor": [0.1, 1.0, 10.0]}
+def test_factors_multiply_what_the_environment_declares():
+    entry = {
+        "name": "htinf",
+        "moment_order": "environment",
+        "moment_bound": "environment",
+        "moment_bound_factor": [0.1, 1.0, 10.0],
+    }
     made = study([entry], [PARETO])
-    world = made.worlds()[0].environment
-    sigma = world.moment(world.moment_order)
+    environment = made.declared()[0].environment
+    sigma = environment.moment(environment.moment_order)
     (grid,) = made.policy_grids()
     np.testing.assert_allclose([point.moment_bound for point in grid.points], sigma * np.array([0.1, 1, 10]), rtol=1e-6)
-    assert {point.moment_order for point in grid.points} == {world.moment_order}
+    assert {point.moment_order for point in grid.points} == {environment.moment_order}
     assert [row["moment_bound_factor"] for row in grid.rows()] == [0.1, 1.0, 10.0]
 
 
 def test_who_is_told_a_wrong_order_is_told_the_bound_of_the_right_one():
-    entry = {"name": "htinf", "moment_order": "world", "moment_bound": "world", "moment_order_factor": 1.3}
-    world = study([entry], [PARETO]).worlds()[0].environment
+    entry = {"name": "htinf", "moment_order": "environment", "moment_bound": "environment", "moment_order_factor": 1.3}
+    environment = study([entry], [PARETO]).declared()[0].environment
     point = study([entry], [PARETO]).policy_grids()[0].points[0]
-    assert point.moment_order == pytest.approx(1.3 * world.moment_order)
-    assert point.moment_order > 1.5  # the world has no such moment
-    assert point.moment_bound == pytest.approx(world.moment(world.moment_order))
+    assert point.moment_order == pytest.approx(1.3 * environment.moment_order)
+    assert point.moment_order > 1.5  # the environment has no such moment
+    assert point.moment_bound == pytest.approx(environment.moment(environment.moment_order))
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"moment_order": 1.5, "moment_bound": 2.0, "moment_bound_factor": 2.0}, 'set moment_bound = "world"'),
-        ({"moment_order": "world", "moment_bound": "world", "moment_bound_factor": [1.0, -1.0]}, "above 0.*got -1.0"),
-        ({"moment_order": "world", "moment_bound": "world", "horizon_factor": 2.0}, "no field 'horizon_factor'"),
-        ({"moment_order": "world", "moment_bound": "world", "moment_order_factor": 3.0}, "moment_order must be"),
-        ({"moment_order": "world", "moment_bound": "world", "stop_at": 0}, "stop_at must be a whole number >= 1"),
+        ({"moment_order": 1.5, "moment_bound": 2.0, "moment_bound_factor": 2.0}, 'set moment_bound = "environment"'),
+        (
+            {"moment_order": "environment", "moment_bound": "environment", "moment_bound_factor": [1.0, -1.0]},
+            "above 0.*got -1.0",
+        ),
+        (
+            {"moment_order": "environment", "moment_bound": "environment", "horizon_factor": 2.0},
+            "no field 'horizon_factor'",
+        ),
+        (
+            {"moment_order": "environment", "moment_bound": "environment", "moment_order_factor": 3.0},
+            "moment_order must be",
+        ),
+        (
+            {"moment_order": "environment", "moment_bound": "environment", "stop_at": 0},
+            "stop_at must be a whole number >= 1",
+        ),
     ],
 )
 def test_bad_entries_say_what_to_do(values, message):
@@ -158,9 +175,9 @@ def test_bad_entries_say_what_to_do(values, message):
 
 def test_a_policy_may_stop_earlier(tmp_path):
     policies = [{"name": "uniform", "stop_at": stop} for stop in (30, 50, 100)]
-    worlds = [{"name": "bernoulli", "means": [0.2, 0.8]}, {"name": "bernoulli", "means": [0.1, 0.5, 0.9]}]
-    made = study(policies, worlds, record=4)
-    told = study([{"name": "uniinf", "stop_at": 50}], worlds).policy_grids()[0].points[0].horizon
+    environments = [{"name": "bernoulli", "means": [0.2, 0.8]}, {"name": "bernoulli", "means": [0.1, 0.5, 0.9]}]
+    made = study(policies, environments, record=4)
+    told = study([{"name": "uniinf", "stop_at": 50}], environments).policy_grids()[0].points[0].horizon
     assert told == 50  # as long as it plays
     ds = jb.run(made, tmp_path)
     assert ds["round"].values.tolist() == [1, 5, 22, 30, 50, 100]
@@ -169,7 +186,7 @@ def test_a_policy_may_stop_earlier(tmp_path):
         np.testing.assert_array_equal(played, ds["round"] <= stop)
         pulls = ds.pulls.isel(policy=n, environment=0).sel(round=stop)
         np.testing.assert_array_equal(pulls.sum("arm"), stop)
-        np.testing.assert_array_equal(pulls.isel(arm=2), 0)  # an arm the world lacks
+        np.testing.assert_array_equal(pulls.isel(arm=2), 0)  # an arm the environment lacks
     np.testing.assert_array_equal(ds.regret[0].sel(round=30), ds.regret[2].sel(round=30))
     assert made.changed(horizon=20).rounds()[-1] == 20
 
@@ -219,13 +236,13 @@ def test_quick_keeps_the_ends_of_a_sweep():
 def test_every_figure_a_study_may_name_is_drawn(drawn, tmp_path):
     """From one dataset that has all they need."""
     policies = ["uniinf", "htinf[moment_bound_factor=0.1]", "htinf[moment_bound_factor=10]"]
-    worlds = {
+    environments = {
         f"pareto[tail_index={a},means={g}]": jb.Pareto(means=[1 - g, 1.0], tail_index=a)
         for a in (1.2, 1.6)
         for g in (0.1, 0.5)
     }
-    worlds["switching"] = jb.Switching(LAW)
-    ds = games(lambda p, e: np.sqrt(ROUNDS), policies, worlds)
+    environments["switching"] = jb.Switching(LAW)
+    ds = games(lambda p, e: np.sqrt(ROUNDS), policies, environments)
     ds = ds.assign_coords(
         moment_bound_factor=("policy", [np.nan, 0.1, 10.0]), tail_index=("environment", [1.2, 1.2, 1.6, 1.6, np.nan])
     )
@@ -236,26 +253,26 @@ def test_every_figure_a_study_may_name_is_drawn(drawn, tmp_path):
         "table": {"policies": ["uniinf"]},
     }
     figures = [{"name": name, **options.get(name, {})} for name in FIGURES if name != "heat"]
-    made = plots.draw(ds, tmp_path, formats=["png"], worlds=worlds, figures=figures)
+    made = plots.draw(ds, tmp_path, formats=["png"], environments=environments, figures=figures)
     assert {path.name for path in made} == {
         *(f"{name}.png" for name in FIGURES if name not in ("heat", "table")),
         *(f"table.{ending}" for ending in ("html", "md", "tex")),
     }
     assert len(drawn) == len(FIGURES) - 2
     with pytest.raises(ValueError, match="no policy 'unifin' to draw; did you mean 'uniinf'"):
-        plots.draw(ds, tmp_path, worlds=worlds, figures=[{"name": "regret", "policies": ["unifin"]}])
+        plots.draw(ds, tmp_path, environments=environments, figures=[{"name": "regret", "policies": ["unifin"]}])
 
 
 def test_both_worlds_stand_side_by_side(drawn, tmp_path):
     ds = games(lambda p, e: (1 + (p == "htinf")) * np.sqrt(ROUNDS), ["uniinf", "htinf"], ["switching", "pareto"])
     ds["regret"] = ds.regret.where((ds.policy != "htinf") | (ds["round"] <= 100))
-    plots.both_worlds(ds, tmp_path / "x.png", worlds=WORLDS)
+    plots.both_worlds(ds, tmp_path / "x.png", environments=ENVIRONMENTS)
     left, right = drawn[0].axes
     assert left.get_title() == "stochastic: pareto, K = 2, α = 1.5"
     assert right.get_title() == "adversarial: switching of Pareto, K = 2, α = 1.5"
     assert [text.get_text() for text in left.texts] == ["uniINF", "HTINF (to $10^{2}$)"]
-    with pytest.raises(ValueError, match="no world is given for 'switching'"):
-        plots.both_worlds(ds, tmp_path / "x.png", worlds={})
+    with pytest.raises(ValueError, match="no environment is given for 'switching'"):
+        plots.both_worlds(ds, tmp_path / "x.png", environments={})
 
 
 def test_a_policy_that_is_not_told_is_a_horizontal_band(drawn, tmp_path):
@@ -263,7 +280,7 @@ def test_a_policy_that_is_not_told_is_a_horizontal_band(drawn, tmp_path):
     level = dict(zip(policies, (3.0, 5.0, 2.0), strict=True))
     ds = games(lambda p, e: level[p] * ROUNDS**0.5, policies, ["pareto"])
     ds = ds.assign_coords(moment_bound_factor=("policy", [np.nan, 10.0, 0.1]))
-    plots.sweep(ds, tmp_path / "x.png", x="moment_bound_factor", worlds=WORLDS)
+    plots.sweep(ds, tmp_path / "x.png", x="moment_bound_factor", environments=ENVIRONMENTS)
     swept, flat, _ = drawn[0].axes[0].get_lines()
     final = ds.regret.isel(round=-1, environment=0).mean("seed")
     assert swept.get_xdata().tolist() == [0.1, 10.0]
@@ -273,38 +290,40 @@ def test_a_policy_that_is_not_told_is_a_horizontal_band(drawn, tmp_path):
     assert legend == ["HTINF", "uniINF (not told)", "told the truth"]
 
 
-def test_a_sweep_of_worlds_may_be_relative(drawn, tmp_path):
+def test_a_sweep_of_environments_may_be_relative(drawn, tmp_path):
     units = [0.01, 1.0, 100.0]
-    worlds = {f"pareto[means={u}]": jb.Pareto(means=[u / 2, u], tail_index=1.6) for u in units}
-    ds = games(lambda p, e: worlds[e].means(1)[1] * ROUNDS**0.5, ["uniinf"], worlds, spread=0.01)
-    plots.sweep(ds, tmp_path / "x.png", x="unit", relative=True, worlds=worlds)
+    environments = {f"pareto[means={u}]": jb.Pareto(means=[u / 2, u], tail_index=1.6) for u in units}
+    ds = games(lambda p, e: environments[e].means(1)[1] * ROUNDS**0.5, ["uniinf"], environments, spread=0.01)
+    plots.sweep(ds, tmp_path / "x.png", x="unit", relative=True, environments=environments)
     (line,) = drawn[0].axes[0].get_lines()
     np.testing.assert_allclose(line.get_xdata(), units)
     np.testing.assert_allclose(line.get_ydata(), 64, rtol=0.01)
     with pytest.raises(ValueError, match="nothing has 'budget' to draw along"):
-        plots.sweep(ds, tmp_path / "x.png", x="budget", worlds=worlds)
+        plots.sweep(ds, tmp_path / "x.png", x="budget", environments=environments)
 
 
 def test_winners_are_sure_only_where_they_are():
-    """Nine equal worlds and one with a real winner. All 10 x 3 tests are corrected together: a false alarm on the
+    """Nine equal environments and one with a real winner. All 10 x 3 tests are corrected together: a false alarm on the
     whole map has probability 5 % at most, and the seed is fixed."""
-    worlds = {f"w{n}": jb.Pareto(means=[0.5, 1.0], tail_index=1.1 + 0.1 * n) for n in range(10)}
-    ds = games(lambda p, e: (0.5 if (p, e) == ("a", "w3") else 1.0) * ROUNDS**0.5, ["a", "b", "c"], worlds)
-    found = plots.winners(ds, x="tail_index", y="gap", worlds=worlds)
+    environments = {f"w{n}": jb.Pareto(means=[0.5, 1.0], tail_index=1.1 + 0.1 * n) for n in range(10)}
+    ds = games(lambda p, e: (0.5 if (p, e) == ("a", "w3") else 1.0) * ROUNDS**0.5, ["a", "b", "c"], environments)
+    found = plots.winners(ds, x="tail_index", y="gap", environments=environments)
     assert found.sure.values.tolist() == [[n == 3 for n in range(10)]]
     assert int(found.winner[0, 3]) == 0
     assert float(found.margin[0, 3]) == pytest.approx(0.5, abs=0.1)
     assert found["x"].values == pytest.approx([1.1 + 0.1 * n for n in range(10)])
     twice = xr.concat([ds, ds.assign_coords(environment=[f"v{n}" for n in range(10)])], "environment")
-    again = worlds | {f"v{n}": world for n, world in enumerate(worlds.values())}
-    with pytest.raises(ValueError, match="two worlds share gap"):
-        plots.winners(twice, x="tail_index", y="gap", worlds=again)
+    again = environments | {f"v{n}": environment for n, environment in enumerate(environments.values())}
+    with pytest.raises(ValueError, match="two environments share gap"):
+        plots.winners(twice, x="tail_index", y="gap", environments=again)
 
 
 def test_atlas_hatches_what_may_be_chance(drawn, tmp_path):
-    worlds = {f"w{n}": jb.Pareto(means=[0.5, 1.0], tail_index=1.2 + 0.4 * n) for n in range(2)}
-    ds = games(lambda p, e: (0.5 if (p, e) == ("uniinf", "w0") else 1.0) * ROUNDS**0.5, ["uniinf", "htinf"], worlds)
-    plots.atlas(ds, tmp_path / "x.png", x="tail_index", y="gap", worlds=worlds)
+    environments = {f"w{n}": jb.Pareto(means=[0.5, 1.0], tail_index=1.2 + 0.4 * n) for n in range(2)}
+    ds = games(
+        lambda p, e: (0.5 if (p, e) == ("uniinf", "w0") else 1.0) * ROUNDS**0.5, ["uniinf", "htinf"], environments
+    )
+    plots.atlas(ds, tmp_path / "x.png", x="tail_index", y="gap", environments=environments)
     first, second = drawn[0].axes[0].patches
     assert (first.get_hatch(), second.get_hatch()) == (None, "////")
     assert drawn[0].axes[0].texts[0].get_text().startswith("uniINF\n−")
@@ -385,9 +404,9 @@ def test_limits_are_told_apart():
 def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     policies = ["uniinf", "htinf", "robust_ucb", "ape2", "my|policy_1"]
     curves = {"pareto": growth("log"), "switching": growth("linear")}
-    ds = games(lambda p, e: curves[e], policies, WORLDS)
+    ds = games(lambda p, e: curves[e], policies, ENVIRONMENTS)
     ds["regret"] = ds.regret.where((ds.policy != "ape2") | (ds["round"] <= 512))
-    table = comparison.compared(ds, worlds=WORLDS, title="Measured & proved")
+    table = comparison.compared(ds, environments=ENVIRONMENTS, title="Measured & proved")
     (block,) = table.blocks
     assert (block.num_arms, block.columns) == (2, (1.5,))
     told = {row.policy: row.told for row in block.rows}
@@ -408,7 +427,7 @@ def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     assert block.rows[3].lines[1].order is None
     assert block.rows[4].lines[0].cells[0].stopped
 
-    made = comparison.write(ds, tmp_path / "table", worlds=WORLDS, title="Measured & proved")
+    made = comparison.write(ds, tmp_path / "table", environments=ENVIRONMENTS, title="Measured & proved")
     page, markdown, latex = (path.read_text() for path in made)
     mean = float(ds.regret.sel(policy="uniinf", environment="pareto").isel(round=-1).mean())
     assert "<h1>Measured &amp; proved</h1>" in page
@@ -430,12 +449,12 @@ def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     assert latex.count("{") == latex.count("}")
 
 
-def test_the_table_needs_every_seed_and_every_world():
+def test_the_table_needs_every_seed_and_every_environment():
     ds = games(lambda p, e: growth("log"), ["uniinf"], ["pareto"])
-    with pytest.raises(ValueError, match="no world is given for 'pareto'"):
-        comparison.compared(ds, worlds={})
+    with pytest.raises(ValueError, match="no environment is given for 'pareto'"):
+        comparison.compared(ds, environments={})
     with pytest.raises(ValueError, match='keep = "seeds"'):
-        comparison.compared(jb.summary(ds), worlds=WORLDS)
+        comparison.compared(jb.summary(ds), environments=ENVIRONMENTS)
 
 
 def test_orders_of_the_theory():

@@ -460,7 +460,7 @@ def test_measures_are_the_terms_of_the_decomposition(num_arms):
 
 @pytree
 class Decomposed(jb.UniINF):
-    """uniINF that measures the skipping error off arm 0, the best one in the worlds below."""
+    """uniINF that measures the skipping error off arm 0, the best one in the environments below."""
 
     label: ClassVar[str] = "uniINF"
 
@@ -469,10 +469,10 @@ class Decomposed(jb.UniINF):
         return terms | {"skip_error_off_best": jnp.where(arm == 0, 0, terms["skip_error"])}
 
 
-def simulate(policy, world, horizon: int, num_seeds: int, measures: tuple[str, ...]) -> dict[str, np.ndarray]:
+def simulate(policy, environment, horizon: int, num_seeds: int, measures: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Values at the horizon, [seed] each."""
     options = {"num_seeds": num_seeds, "record": [horizon], "dtype": "float64"}
-    ds = jb.simulate(policy, world, horizon=horizon, measures=measures, **options)
+    ds = jb.simulate(policy, environment, horizon=horizon, measures=measures, **options)
     assert not ds.failed.any()
     return {name: ds[name].values[:, -1].astype(np.float64) for name in (*measures, "regret")}
 
@@ -489,12 +489,12 @@ def assert_mean_at_most(samples: np.ndarray, bound: float, z: float = 5.0) -> No
     [([0.5, 1.0, 1.0], 1.6, 2**14), ([0.2, 0.6], 1.3, 2**12), ([10.0] * 10, 4.0, 2**15)],
 )
 def test_expected_scale(means, tail_index, horizon):
-    world, num_arms = jb.Pareto(means=means, tail_index=tail_index), len(means)
-    scale = simulate(jb.UniINF(horizon=float(horizon)), world, horizon, 128, ("scale",))["scale"]
+    environment, num_arms = jb.Pareto(means=means, tail_index=tail_index), len(means)
+    scale = simulate(jb.UniINF(horizon=float(horizon)), environment, horizon, 128, ("scale",))["scale"]
     bounds = []
-    for alpha in {1.1, 1.2, world.moment_order}:
+    for alpha in {1.1, 1.2, environment.moment_order}:
         growth = (horizon / (num_arms * math.log(horizon))) ** (1 / alpha)
-        bounds.append(math.sqrt(2) * 4 + 2 ** (2 - 3 / alpha) * world.moment(alpha) * growth)
+        bounds.append(math.sqrt(2) * 4 + 2 ** (2 - 3 / alpha) * environment.moment(alpha) * growth)
         assert_mean_at_most(scale, bounds[-1])
     if tail_index == 4.0:  # many small losses: the bound is near
         assert scale.mean() > min(bounds) / 3
@@ -503,10 +503,10 @@ def test_expected_scale(means, tail_index, horizon):
 @pytest.mark.slow
 @pytest.mark.parametrize(("means", "tail_index", "horizon"), [([0.5, 1.0, 1.0], 2.5, 2**14), ([0.2, 0.6], 1.3, 2**12)])
 def test_expected_regret_is_at_most_its_decomposition(means, tail_index, horizon):
-    world, num_arms = jb.Pareto(means=means, tail_index=tail_index), len(means)
-    sigma = world.moment(world.moment_order)
+    environment, num_arms = jb.Pareto(means=means, tail_index=tail_index), len(means)
+    sigma = environment.moment(environment.moment_order)
     measures = ("div", "shift", "skip_error", "skip_error_off_best")
-    found = simulate(Decomposed(horizon=float(horizon)), world, horizon, 512, measures)
+    found = simulate(Decomposed(horizon=float(horizon)), environment, horizon, 512, measures)
     for skip_error in ("skip_error", "skip_error_off_best"):
         room = found["div"] + found["shift"] + found[skip_error] - found["regret"]
         assert_mean_at_most(-room, 2 * sigma * (num_arms - 1))

@@ -18,8 +18,8 @@ import jaxbandit as jb
 from jaxbandit import random
 from jaxbandit.environments.laws import Law, Located
 from jaxbandit.types import public_fields
+from tests.environments import LAWS, MEANS, absolute_moment, losses, pareto
 from tests.helpers import assert_binomial, assert_mean, assert_refused
-from tests.worlds import LAWS, MEANS, absolute_moment, losses, pareto
 
 DRAWS = 2_000_000
 ALL = [pytest.param(example, id=f"{name}-{n}") for name in LAWS for n, example in enumerate(LAWS[name])]
@@ -43,13 +43,13 @@ REGISTERED = [name for name, cls in jb.ENVIRONMENTS.items() if issubclass(cls, L
 @functools.cache
 def _sample(name, n, arm, size):
     with jax.enable_x64(True):
-        return losses(LAWS[name][n].world, arm, np.arange(1, size + 1))
+        return losses(LAWS[name][n].environment, arm, np.arange(1, size + 1))
 
 
 def sample(example, arm, size=DRAWS):
     """Losses of the first rounds of one game in float64; kept, for several tests look at them."""
     place = next((name, n) for name, all_ in LAWS.items() for n, one in enumerate(all_) if one is example)
-    return _sample(*place, arm, DRAWS)[:size] if arm == example.world.num_arms - 1 else _sample(*place, arm, size)
+    return _sample(*place, arm, DRAWS)[:size] if arm == example.environment.num_arms - 1 else _sample(*place, arm, size)
 
 
 # The protocol
@@ -57,34 +57,36 @@ def sample(example, arm, size=DRAWS):
 
 @pytest.mark.parametrize("name", REGISTERED)
 def test_every_law_has_an_example(name):
-    assert LAWS.get(name), f"{name} is registered but not tested: add an instance and its laws to LAWS in tests/worlds"
-    assert all(type(example.world) is jb.ENVIRONMENTS[name] for example in LAWS[name])
+    assert LAWS.get(name), (
+        f"{name} is registered but not tested: add an instance and its laws to LAWS in tests/environments"
+    )
+    assert all(type(example.environment) is jb.ENVIRONMENTS[name] for example in LAWS[name])
 
 
 @pytest.mark.parametrize("example", ALL)
 def test_shapes_and_means(example):
-    world = example.world
-    assert world.num_arms == len(example.laws)
-    means = world.means(jnp.int32(1))
-    assert means.shape == (world.num_arms,)
+    environment = example.environment
+    assert environment.num_arms == len(example.laws)
+    means = environment.means(jnp.int32(1))
+    assert means.shape == (environment.num_arms,)
     assert means.dtype == jnp.float32
     np.testing.assert_allclose(means, [law.mean() for law in example.laws], rtol=1e-6)
-    loss = jax.eval_shape(world.loss, jnp.int32(1), jnp.int32(0), jax.random.key(0))
+    loss = jax.eval_shape(environment.loss, jnp.int32(1), jnp.int32(0), jax.random.key(0))
     assert loss.shape == ()
     assert loss.dtype == jnp.float32
 
 
 @pytest.mark.parametrize("example", played(ALL))
 def test_the_same_key_round_and_arm_give_the_same_loss(example):
-    arms, rounds = np.arange(60) % example.world.num_arms, np.arange(1, 61)
-    together = losses(example.world, arms, rounds, games=7)
-    np.testing.assert_array_equal(together, losses(example.world, arms, rounds, games=7))
-    np.testing.assert_array_equal(together[::-1], losses(example.world, arms[::-1], rounds[::-1], games=7))
+    arms, rounds = np.arange(60) % example.environment.num_arms, np.arange(1, 61)
+    together = losses(example.environment, arms, rounds, games=7)
+    np.testing.assert_array_equal(together, losses(example.environment, arms, rounds, games=7))
+    np.testing.assert_array_equal(together[::-1], losses(example.environment, arms[::-1], rounds[::-1], games=7))
 
 
 @pytest.mark.parametrize("example", played(ALL))
 def test_all_arms_of_a_round_are_driven_by_the_same_uniforms(example, x64):
-    table = [losses(example.world, arm, np.arange(1, 20_001)) for arm in range(example.world.num_arms)]
+    table = [losses(example.environment, arm, np.arange(1, 20_001)) for arm in range(example.environment.num_arms)]
     for one, other in itertools.combinations(table, 2):
         order = np.lexsort((other, one))
         steps = np.diff(other[order])
@@ -94,24 +96,24 @@ def test_all_arms_of_a_round_are_driven_by_the_same_uniforms(example, x64):
 
 def test_arms_differ_by_scale_or_by_shift(x64):
     rounds = np.arange(1, 1001)
-    world = jb.Pareto(means=MEANS, tail_index=1.2)
-    ratios = [losses(world, arm, rounds) / mean for arm, mean in enumerate(MEANS)]
+    environment = jb.Pareto(means=MEANS, tail_index=1.2)
+    ratios = [losses(environment, arm, rounds) / mean for arm, mean in enumerate(MEANS)]
     np.testing.assert_allclose(ratios, [ratios[0]] * 3, rtol=1e-13)
-    for world in (jb.StudentT(means=MEANS, tail_index=1.5, scale=2.0), jb.Gaussian(means=MEANS)):
-        shifts = [losses(world, arm, rounds) - mean for arm, mean in enumerate(MEANS)]
+    for environment in (jb.StudentT(means=MEANS, tail_index=1.5, scale=2.0), jb.Gaussian(means=MEANS)):
+        shifts = [losses(environment, arm, rounds) - mean for arm, mean in enumerate(MEANS)]
         np.testing.assert_allclose(shifts, [shifts[0]] * 3, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("example", played(ALL))
 def test_rounds_and_games_are_independent(example):
     first = np.arange(1, 50_001)
-    now = losses(example.world, 0, first)
+    now = losses(example.environment, 0, first)
     assert_uncorrelated(now[1:], now[:-1], "next round")
-    assert_uncorrelated(now, losses(example.world, 0, first + 2**20), "far round")
-    assert_uncorrelated(now, losses(example.world, 0, first, seed=1), "other seed")
-    games = losses(example.world, 0, 1, games=first)
+    assert_uncorrelated(now, losses(example.environment, 0, first + 2**20), "far round")
+    assert_uncorrelated(now, losses(example.environment, 0, first, seed=1), "other seed")
+    games = losses(example.environment, 0, 1, games=first)
     assert_uncorrelated(games[1:], games[:-1], "next game")
-    assert_uncorrelated(games, losses(example.world, 0, 2, games=first), "next round of each game")
+    assert_uncorrelated(games, losses(example.environment, 0, 2, games=first), "next round of each game")
 
 
 def assert_uncorrelated(one, other, name):
@@ -153,7 +155,7 @@ def test_truncated_mean(example):
 @pytest.mark.parametrize("example", played(param for param in ALL if param.values[0].laws[0].var() < np.inf))
 def test_mean_where_the_variance_is_finite(example):
     drawn = sample(example, 0, 500_000)
-    assert_mean(drawn, float(example.world.means(jnp.int32(1))[0]))
+    assert_mean(drawn, float(example.environment.means(jnp.int32(1))[0]))
     if np.mean((drawn - drawn.mean()) ** 8) < 1e3 * np.var(drawn) ** 4:  # light enough for a variance's own mean
         assert_mean((drawn - drawn.mean()) ** 2, example.laws[0].var())
 
@@ -173,7 +175,7 @@ def test_bernoulli_losses_have_their_probability(mean):
 @pytest.mark.parametrize("example", played(ALL))
 def test_float32_draws_the_law_of_float64(example):
     rounds = np.arange(1, 10_001)
-    single = losses(example.world, 0, rounds)
+    single = losses(example.environment, 0, rounds)
     double = sample(example, 0, 500_000)[:10_000]
     # Where a uniform is near 1, float32 has but 24 bits of it: that is felt near the start of a law.
     close = np.isclose(single, double, rtol=2e-5, atol=2e-5)
@@ -197,16 +199,16 @@ def test_a_stable_loss_is_right_where_its_angle_is_tiny(index):
     "gap", [pytest.param(gap, marks=[] if gap == 0.1 else pytest.mark.slow) for gap in (0.5, 0.1, 0.004)]
 )
 def test_hard_pair_takes_its_two_values(gap):
-    world = jb.HardPair(num_arms=3, gap=gap, moment_order=1.5)
+    environment = jb.HardPair(num_arms=3, gap=gap, moment_order=1.5)
     gamma = (2 * gap) ** 2
     for arm, mean in ((0, gap), (2, 2 * gap)):
-        drawn = losses(world, arm, np.arange(1, DRAWS + 1))
+        drawn = losses(environment, arm, np.arange(1, DRAWS + 1))
         large = drawn > 0
         np.testing.assert_allclose(drawn[large], 1 / gamma, rtol=1e-5)
         if gamma * mean < 1:
             assert_binomial(large.sum(), drawn.size, gamma * mean)
-    np.testing.assert_allclose(world.means(1), [gap, 2 * gap, 2 * gap], rtol=1e-6)
-    assert world.moment(1.5) == pytest.approx(1)
+    np.testing.assert_allclose(environment.means(1), [gap, 2 * gap, 2 * gap], rtol=1e-6)
+    assert environment.moment(1.5) == pytest.approx(1)
 
 
 # Moments
@@ -219,13 +221,15 @@ WITH_DENSITY = [param for param in CONTINUOUS if hasattr(param.values[0].laws[0]
 @pytest.mark.parametrize("example", WITH_DENSITY)
 def test_moment_is_that_of_the_largest_arm(example, alpha):
     """By quadrature of SciPy's density: exact for positive and centred laws, a bound for the others."""
-    if alpha >= example.world.moment_limit - 0.1:
+    if alpha >= example.environment.moment_limit - 0.1:
         pytest.skip("does not exist, or its integral converges too slowly")
     expected = max(absolute_moment(law, alpha) for law in example.laws)
-    if isinstance(example.world, Located) and (example.laws[0].support()[0] >= 0 or max(example.world.arm_means) == 0):
-        assert example.world.moment(alpha) ** alpha == pytest.approx(expected, rel=1e-6)
+    if isinstance(example.environment, Located) and (
+        example.laws[0].support()[0] >= 0 or max(example.environment.arm_means) == 0
+    ):
+        assert example.environment.moment(alpha) ** alpha == pytest.approx(expected, rel=1e-6)
     else:
-        assert expected * (1 - 1e-6) <= example.world.moment(alpha) ** alpha <= 2 * expected
+        assert expected * (1 - 1e-6) <= example.environment.moment(alpha) ** alpha <= 2 * expected
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.9, 1.3])
@@ -235,10 +239,10 @@ def test_moment_of_a_stable_law(index, alpha):
     constant = alpha / (math.gamma(1 - alpha) * math.cos(math.pi * alpha / 2))
     v = np.linspace(-200, 100, 300_001)  # log u
     integral = scipy.integrate.simpson(-np.expm1(-np.exp(index * v)) * np.exp(-alpha * v), x=v)
-    world = jb.Stable(means=[0.0], tail_index=index, scale=1.5)
-    assert world.moment(alpha) ** alpha == pytest.approx(constant * integral * 1.5**alpha, rel=1e-6)
+    environment = jb.Stable(means=[0.0], tail_index=index, scale=1.5)
+    assert environment.moment(alpha) ** alpha == pytest.approx(constant * integral * 1.5**alpha, rel=1e-6)
     if index == 2:
-        assert world.moment(4.0) ** 4 == pytest.approx(scipy.stats.norm(0, 1.5 * math.sqrt(2)).moment(4))
+        assert environment.moment(4.0) ** 4 == pytest.approx(scipy.stats.norm(0, 1.5 * math.sqrt(2)).moment(4))
 
 
 def test_moments_known_in_closed_form():
@@ -254,20 +258,22 @@ def test_moments_known_in_closed_form():
 @pytest.mark.parametrize("alpha", [0.3, 0.7, 1.0, 1.3])
 @pytest.mark.parametrize("mean", [-3.0, 0.01, 0.4, 1.0, 20.0])
 def test_moment_bounds_a_law_with_a_mean(mean, alpha):
-    world = jb.StudentT(means=[mean, 0.0], tail_index=1.5, scale=0.5)
-    assert absolute_moment(scipy.stats.t(1.5, loc=mean, scale=0.5), alpha) <= world.moment(alpha) ** alpha * (1 + 1e-9)
-    world = jb.Gaussian(means=[0.0, mean], scale=0.5)
-    assert absolute_moment(scipy.stats.norm(mean, 0.5), alpha) <= world.moment(alpha) ** alpha * (1 + 1e-9)
+    environment = jb.StudentT(means=[mean, 0.0], tail_index=1.5, scale=0.5)
+    assert absolute_moment(scipy.stats.t(1.5, loc=mean, scale=0.5), alpha) <= environment.moment(alpha) ** alpha * (
+        1 + 1e-9
+    )
+    environment = jb.Gaussian(means=[0.0, mean], scale=0.5)
+    assert absolute_moment(scipy.stats.norm(mean, 0.5), alpha) <= environment.moment(alpha) ** alpha * (1 + 1e-9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", ALL)
 def test_moment_bounds_what_is_drawn(example):
     """At an order of which |l| has a variance: the empirical moment is no more than 5 standard errors above."""
-    alpha = min(2.0, 0.45 * example.world.moment_limit)
-    bound = example.world.moment(alpha) ** alpha
+    alpha = min(2.0, 0.45 * example.environment.moment_limit)
+    bound = example.environment.moment(alpha) ** alpha
     empirical = []
-    for arm in range(example.world.num_arms):
+    for arm in range(example.environment.num_arms):
         powers = np.abs(sample(example, arm, 500_000)) ** alpha
         stderr = powers.std() / math.sqrt(powers.size)
         assert powers.mean() <= bound + 5 * stderr
@@ -277,25 +283,25 @@ def test_moment_bounds_what_is_drawn(example):
 
 @pytest.mark.parametrize("example", ALL)
 def test_moment_order(example):
-    world = example.world
-    if isinstance(world, Located):
-        assert world.moment_order == pytest.approx(min(2.0, 1 + 0.9 * (np.min(world.tail_index) - 1)))
-    assert 1 < world.moment_order <= 2
-    assert math.isfinite(world.moment(world.moment_order))
+    environment = example.environment
+    if isinstance(environment, Located):
+        assert environment.moment_order == pytest.approx(min(2.0, 1 + 0.9 * (np.min(environment.tail_index) - 1)))
+    assert 1 < environment.moment_order <= 2
+    assert math.isfinite(environment.moment(environment.moment_order))
 
 
 @pytest.mark.parametrize("example", ALL)
 def test_a_moment_that_does_not_exist_is_refused(example):
-    index = example.world.moment_limit
+    index = example.environment.moment_limit
     with pytest.raises(ValueError, match="alpha > 0, got 0"):
-        example.world.moment(0)
+        example.environment.moment(0)
     with pytest.raises(ValueError, match="alpha > 0, got nan"):
-        example.world.moment(math.nan)
+        example.environment.moment(math.nan)
     if math.isfinite(index):
-        assert math.isfinite(example.world.moment(index - 1e-6))
+        assert math.isfinite(example.environment.moment(index - 1e-6))
         for alpha in (index, index + 1):
             with pytest.raises(ValueError, match=rf"no moment of order {alpha:g}; ask for alpha < {index:g}"):
-                example.world.moment(alpha)
+                example.environment.moment(alpha)
 
 
 # Arms with shapes of their own
@@ -315,13 +321,13 @@ def test_parameters_per_arm_are_those_of_the_arm(x64):
         (jb.Stable, {"tail_index": index, "scale": scale}),
         (jb.OutlierMixture, {"scale": scale, "outlier_probability": [0.1, 0.2, 0.3], "outlier_scale": [9.0, 8.0, 7.0]}),
     ):
-        world = make(means=MEANS, **values)
+        environment = make(means=MEANS, **values)
         alone = [make(means=MEANS, **{name: value[arm] for name, value in values.items()}) for arm in range(3)]
         assert {spec.name for spec in public_fields(make).values() if spec.metadata["per_arm"]} == values.keys()
         for arm, key in itertools.product(range(3), keys):
             place = jnp.int32(1), jnp.int32(arm), key
-            np.testing.assert_allclose(world.loss(*place), alone[arm].loss(*place), rtol=1e-12)
-        assert world.moment(1.1) == pytest.approx(
+            np.testing.assert_allclose(environment.loss(*place), alone[arm].loss(*place), rtol=1e-12)
+        assert environment.moment(1.1) == pytest.approx(
             max(one.with_means(np.array([mean])).moment(1.1) for one, mean in zip(alone, MEANS, strict=True))
         )
 
@@ -342,8 +348,8 @@ def test_a_list_is_a_sweep_and_a_list_in_a_list_one_value_per_arm():
 @pytest.mark.parametrize("example", ALL)
 def test_truncated_nonnegative_is_told_of_the_best_arm(example):
     """E[l 1(|l| > M)] >= 0 for the best arm, on a sample; z = 5."""
-    assert example.world.truncated_nonnegative
-    best = int(np.argmin(example.world.means(1)))
+    assert example.environment.truncated_nonnegative
+    best = int(np.argmin(example.environment.means(1)))
     drawn = np.clip(sample(example, best, 500_000), -1e3, 1e3)
     for bound in (0.0, 0.5, 2.0, 10.0):
         beyond = np.where(np.abs(drawn) > bound, drawn, 0)

@@ -12,36 +12,36 @@ pytestmark = pytest.mark.slow
 EASY = 5_000  # rounds of the easy instance
 
 
-def gains(policy, world, doublings, num_seeds=512):
+def gains(policy, environment, doublings, num_seeds=512):
     """Mean regret gained over each successive doubling of t."""
     rounds = [2**k for k in doublings]
-    ds = jb.simulate(policy, world, horizon=rounds[-1], num_seeds=num_seeds, record=rounds)
+    ds = jb.simulate(policy, environment, horizon=rounds[-1], num_seeds=num_seeds, record=rounds)
     return np.diff(ds.regret.mean("seed").values)
 
 
-def assert_logarithmic(policy, world, doublings):
+def assert_logarithmic(policy, environment, doublings):
     """A doubling gains at most 1.3 times what the one before gained (1 is logarithmic, 2 linear)."""
-    gained = gains(policy, world, doublings)
+    gained = gains(policy, environment, doublings)
     assert (gained[1:] <= 1.3 * gained[:-1]).all(), gained
 
 
-WORLD = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)
+ENVIRONMENT = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)
 
 
-def test_uniinf_is_logarithmic_in_a_stochastic_world():
-    """From 2^14 on the logarithmic regime is reached in this world (gain ratios 1.23, 1.1, 1.02)."""
-    assert_logarithmic(jb.UniINF(horizon=2**17), WORLD, range(14, 18))
+def test_uniinf_is_logarithmic_in_a_stochastic_environment():
+    """From 2^14 on the logarithmic regime is reached in this environment (gain ratios 1.23, 1.1, 1.02)."""
+    assert_logarithmic(jb.UniINF(horizon=2**17), ENVIRONMENT, range(14, 18))
 
 
 def test_uniform_play_is_not():
     with pytest.raises(AssertionError):
-        assert_logarithmic(jb.Uniform(), WORLD, range(14, 18))
+        assert_logarithmic(jb.Uniform(), ENVIRONMENT, range(14, 18))
 
 
 def assert_beats_uniform_play(policy, rounds=EASY):
     """Regret below half of uniform's on an easy instance: gap 0.5, K = 5."""
-    world = jb.Bernoulli(means=[0.25, 0.75, 0.75, 0.75, 0.75])
-    ds = jb.simulate(policy, world, horizon=rounds, num_seeds=128, record=[rounds])
+    environment = jb.Bernoulli(means=[0.25, 0.75, 0.75, 0.75, 0.75])
+    ds = jb.simulate(policy, environment, horizon=rounds, num_seeds=128, record=[rounds])
     assert float(ds.regret.mean()) < 0.5 * 4 / 5 * rounds / 2
 
 

@@ -40,8 +40,8 @@ def test_every_parameter_moves_and_nothing_else_does(obj):
 
 
 def test_derived_fields_follow():
-    world = jb.Frechet(means=[0.5, 1.0], tail_index=1.6)
-    assert with_value(world, "tail_index", 1.3).log_unit == jb.Frechet(means=[0.5, 1.0], tail_index=1.3).log_unit
+    environment = jb.Frechet(means=[0.5, 1.0], tail_index=1.6)
+    assert with_value(environment, "tail_index", 1.3).log_unit == jb.Frechet(means=[0.5, 1.0], tail_index=1.3).log_unit
 
 
 def test_the_gap_stretches_all_distances_from_the_best():
@@ -69,12 +69,12 @@ def test_what_cannot_be_moved_says_why_and_what_can(obj, name, message):
 
 
 def test_names_of_both_sides_are_told_apart():
-    policy, world = jb.APE2(moment_order=1.5, scale=2.0), jb.StudentT(means=[0.0, 1.0], tail_index=1.5, scale=3.0)
+    policy, environment = jb.APE2(moment_order=1.5, scale=2.0), jb.StudentT(means=[0.0, 1.0], tail_index=1.5, scale=3.0)
     with pytest.raises(ValueError, match=r"say which: policy.scale, environment.scale"):
-        place(policy, world, "scale")
-    moved = move(policy, world, {"policy.scale": 5.0, "environment.scale": 7.0})
+        place(policy, environment, "scale")
+    moved = move(policy, environment, {"policy.scale": 5.0, "environment.scale": 7.0})
     assert (moved[0].scale, moved[1].scale) == (5.0, 7.0)
-    # A horizon in whole rounds is the world's, and no number to differentiate in: the policy's is meant.
+    # A horizon in whole rounds is the environment's, and no number to differentiate in: the policy's is meant.
     assert place(UNIINF, jb.Swap(PARETO, horizon=100), "horizon") == ("policy", "horizon")
     assert place(UNIINF, jb.Swap(PARETO, horizon=100), "horizon", whole=True) == ("policy", "horizon")
     assert place(UNIINF, jb.Corrupted(PARETO, budget=5), "budget", whole=True) == ("environment", "budget")
@@ -113,22 +113,22 @@ def test_a_range_may_not_reach_invalid_values():
 
 def test_pairs_play_what_simulate_plays():
     grid = jb.grid(jb.UniINF, horizon=40, initial_scale=[2.0, 4.0])
-    worlds = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.3, 1.8])
-    ds = jb.simulate(grid, worlds, horizon=40, num_seeds=70, record=[10, 40], engine=SMALL)
-    games = play_pairs(grid.points, worlds.points, record=[10, 40], num_seeds=[70, 50], engine=SMALL)
+    environments = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.3, 1.8])
+    ds = jb.simulate(grid, environments, horizon=40, num_seeds=70, record=[10, 40], engine=SMALL)
+    games = play_pairs(grid.points, environments.points, record=[10, 40], num_seeds=[70, 50], engine=SMALL)
     np.testing.assert_array_equal(games.regret[0], ds.regret.values[0, 0])
     np.testing.assert_array_equal(games.regret[1, :50], ds.regret.values[1, 1, :50])
     assert np.isnan(games.regret[1, 50:]).all()
     assert not games.failed.any()
-    later = final_regret(grid.points[:1], worlds.points, horizon=40, num_seeds=20, first_seed=50, engine=SMALL)
+    later = final_regret(grid.points[:1], environments.points, horizon=40, num_seeds=20, first_seed=50, engine=SMALL)
     np.testing.assert_array_equal(later, ds.regret.values[0, :, 50:, -1])
 
 
 def test_points_that_share_no_program_are_played_in_turn():
-    worlds = [jb.Drifting(jb.Gaussian(means=[0.0, 1.0]), "sinusoidal", amplitude=0.2, period=p) for p in (5, 8)]
-    both = final_regret([jb.Uniform()], worlds, horizon=20, num_seeds=3, engine=SMALL)
-    for row, world in zip(both, worlds, strict=True):
-        ds = jb.simulate(jb.Uniform(), world, horizon=20, num_seeds=3, record=[20], engine=SMALL)
+    environments = [jb.Drifting(jb.Gaussian(means=[0.0, 1.0]), "sinusoidal", amplitude=0.2, period=p) for p in (5, 8)]
+    both = final_regret([jb.Uniform()], environments, horizon=20, num_seeds=3, engine=SMALL)
+    for row, environment in zip(both, environments, strict=True):
+        ds = jb.simulate(jb.Uniform(), environment, horizon=20, num_seeds=3, record=[20], engine=SMALL)
         np.testing.assert_array_equal(row, ds.regret.values[:, -1])
 
 

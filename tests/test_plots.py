@@ -61,14 +61,14 @@ def test_regret_curves_show_the_means(shown):
 
 def test_growth_shows_exponents_and_the_bounds_that_apply(shown):
     ds = synthetic(LABELS, exponent=0.7).assign_attrs(study=STUDY)
-    plots.growth_curves(ds, "x.png", worlds=plots.worlds_of(ds))
+    plots.growth_curves(ds, "x.png", environments=plots.environments_of(ds))
     assert shown["legend"][0] == "uniinf: T^0.70 [0.70, 0.70]"
     assert [text.split(": ")[1] for text in shown["legend"] if "order only" in text] == [
         "Σ (σ^α/Δ)^(1/(α−1)) log T",
         "σ K^(1−1/α) T^(1/α)",
     ]
     assert "height means nothing" in shown["note"][-1]
-    assert "of this world" in shown["legend"][2] and "of the worst world" in shown["legend"][5]
+    assert "of this environment" in shown["legend"][2] and "of the worst environment" in shown["legend"][5]
     drawn = [line for line in shown["lines"] if "order only" in line.get_label()]
     looks = {(line.get_color(), line.get_linestyle()) for line in shown["lines"] if line not in drawn}
     assert (drawn[0].get_color(), drawn[0].get_linestyle()) not in looks
@@ -77,7 +77,7 @@ def test_growth_shows_exponents_and_the_bounds_that_apply(shown):
 
 
 def test_growth_without_a_study_has_no_bound(shown):
-    assert plots.worlds_of(synthetic(LABELS)) == {}
+    assert plots.environments_of(synthetic(LABELS)) == {}
     plots.growth_curves(synthetic(LABELS), "x.png")
     assert not any("order only" in text for text in shown["legend"])
 
@@ -151,14 +151,14 @@ def test_decomposition_stacks_the_terms(shown):
     top = max(path.vertices[:, 1].max() for path in shown["panels"][0].collections[-1].get_paths())
     assert top == pytest.approx(3.5 * float(ds.regret.isel(policy=0, environment=0).mean("seed")[-1]))
     assert shown["cells"][0] == "sum of the terms / regret = 3.5"
-    # What the bound has: without the best arm, which stands first in one world and changes in the other.
-    worlds = {
+    # What the bound has: without the best arm, which stands first in one environment and changes in the other.
+    environments = {
         "pareto": jb.Pareto(means=[0.5, 1.0], tail_index=1.5),
         "switching": jb.Switching(jb.Bernoulli(means=[0.2, 0.8])),
     }
     share = xr.DataArray([0.75, 0.25], dims="arm", coords={"arm": [0, 1]})
-    ds = ds.sel(environment=list(worlds)).assign(skip_error_by_arm=lambda ds: ds.skip_error * share)
-    plots.decomposition(ds, "x.png", worlds=worlds)
+    ds = ds.sel(environment=list(environments)).assign(skip_error_by_arm=lambda ds: ds.skip_error * share)
+    plots.decomposition(ds, "x.png", environments=environments)
     assert shown["legend"][2] == "|SkipErr| off the best arm"
     top = max(path.vertices[:, 1].max() for path in shown["panels"][0].collections[-1].get_paths())
     assert top == pytest.approx(2.0 * float(ds.regret.isel(policy=0, environment=0).mean("seed")[-1]))
@@ -171,12 +171,14 @@ def test_decomposition_stacks_the_terms(shown):
 def test_datasets_as_simulate_makes_them(keep, tmp_path):
     """A sweep of one class a side: every point is a curve, and there is a heat map."""
     policies = jb.grid(jb.UniINF, horizon=50, initial_scale=[1.0, 4.0])
-    worlds = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6])
-    ds = jb.simulate(policies, worlds, horizon=50, num_seeds=16, record=8, keep=keep)
+    environments = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6])
+    ds = jb.simulate(policies, environments, horizon=50, num_seeds=16, record=8, keep=keep)
     made = plots.draw(ds, tmp_path, formats=["png"])
     assert {path.name for path in made} == {"regret.png", "growth.png", "heat.png"}
     assert plots.labelled(ds).policy.values[1] == "initial_scale=1, tail_index=1.6"
-    several = plots.labelled(jb.simulate(jb.Uniform(), worlds.points[0], horizon=50, num_seeds=16, record=8, keep=keep))
+    several = plots.labelled(
+        jb.simulate(jb.Uniform(), environments.points[0], horizon=50, num_seeds=16, record=8, keep=keep)
+    )
     assert several.policy.values.tolist() == ["Uniform"]
     assert several.environment.values.tolist() == ["Pareto"]
 
@@ -184,8 +186,8 @@ def test_datasets_as_simulate_makes_them(keep, tmp_path):
 @pytest.mark.usefixtures("shown")
 def test_sweeps_of_a_labelled_dataset_have_heat_maps(tmp_path):
     labels = [f"uniinf[initial_scale={n}]" for n in (1, 4)]
-    worlds = ["pareto[tail_index=1.2]", "pareto[tail_index=1.6]", "switching"]
-    ds = synthetic({"policy": labels, "environment": worlds}, measures=False)
+    environments = ["pareto[tail_index=1.2]", "pareto[tail_index=1.6]", "switching"]
+    ds = synthetic({"policy": labels, "environment": environments}, measures=False)
     coords = {"initial_scale": ("policy", [1.0, 4.0]), "tail_index": ("environment", [1.2, 1.6, np.nan])}
     made = plots.draw(ds.assign_coords(coords), tmp_path, formats=["png"])
     assert {path.name for path in made} == {"regret.png", "growth.png", "heat-uniinf-pareto.png"}

@@ -10,13 +10,13 @@ from jaxbandit import plots
 from jaxbandit.plots import style
 from tests.plot_cases import LABELS, ROUNDS, synthetic
 
-WORLDS = {
+ENVIRONMENTS = {
     "pareto": jb.Pareto(means=[0.5, 1.0], tail_index=1.6),
     "switching": jb.Switching(jb.Bernoulli(means=[0.2, 0.8])),
 }
 BANDED = {
     "regret": {},
-    "both_worlds": {"worlds": WORLDS},
+    "both_worlds": {"environments": ENVIRONMENTS},
     "ablation": {"measures": ("div", "shift")},
     "sweep": {"x": "tail"},
 }
@@ -33,8 +33,8 @@ def test_a_policy_that_stops_is_fitted_over_the_rounds_it_played(shown):
     np.testing.assert_allclose(line.get_ydata(), whole.mean("seed").sel(round=slice(None, last)))
 
 
-@pytest.mark.parametrize("worlds", [1, 3])
-def test_notes_fit_on_their_figure(worlds, monkeypatch):
+@pytest.mark.parametrize("environments", [1, 3])
+def test_notes_fit_on_their_figure(environments, monkeypatch):
     outside = []
 
     def look_at(figure, path, also=()):
@@ -46,9 +46,9 @@ def test_notes_fit_on_their_figure(worlds, monkeypatch):
         return path
 
     monkeypatch.setattr(style, "save", look_at)
-    ds = synthetic({"policy": ["uniinf"], "environment": ["pareto", "b", "c"][:worlds]})
-    world = {"pareto": jb.Pareto(means=[0.5, 1.0], tail_index=1.6)}
-    plots.growth_curves(ds, "x.png", worlds=world)
+    ds = synthetic({"policy": ["uniinf"], "environment": ["pareto", "b", "c"][:environments]})
+    environment = {"pareto": jb.Pareto(means=[0.5, 1.0], tail_index=1.6)}
+    plots.growth_curves(ds, "x.png", environments=environment)
     plots.regret_curves(ds, "x.png", method="bootstrap", simultaneous=True)
     assert outside == [False, False]
 
@@ -85,8 +85,8 @@ def test_one_seed_has_figures_without_bands(figure, shown, tmp_path):
     ds = synthetic({"policy": ["uniinf", "uniform"], "environment": ["pareto", "frechet"]}).isel(seed=[0])
     ds = ds.assign(scale=ds.regret, skipped=ds.regret).assign_attrs(num_seeds=1)
     ds = ds.assign_coords(tail=("environment", [1.2, 1.6]), unit=("environment", [1.0, 2.0]))
-    worlds = {name: jb.Pareto(means=[0.5, 1.0], tail_index=1.6) for name in ("pareto", "frechet")}
-    plots.draw(ds, tmp_path, formats=["png"], worlds=worlds, figures=[figure])
+    environments = {name: jb.Pareto(means=[0.5, 1.0], tail_index=1.6) for name in ("pareto", "frechet")}
+    plots.draw(ds, tmp_path, formats=["png"], environments=environments, figures=[figure])
     notes = " ".join(shown["note"])
     assert "1 seeds" not in notes
     if figure in ("regret", "both_worlds") or "ablation" in str(figure) or "sweep" in str(figure):
@@ -96,8 +96,12 @@ def test_one_seed_has_figures_without_bands(figure, shown, tmp_path):
 def test_no_regret_at_all_has_a_linear_axis(shown):
     """One arm. Warnings are errors here."""
     ds = synthetic(LABELS) * 0
-    world = {label: jb.Bernoulli(means=[0.5]) for label in LABELS["environment"]}
-    for draw in (plots.regret_curves, plots.growth_curves, functools.partial(plots.both_worlds, worlds=world)):
+    environment = {label: jb.Bernoulli(means=[0.5]) for label in LABELS["environment"]}
+    for draw in (
+        plots.regret_curves,
+        plots.growth_curves,
+        functools.partial(plots.both_worlds, environments=environment),
+    ):
         draw(ds, "x.png")
         scales = [panel.get_yscale() for panel in shown["panels"] if panel.get_visible()]
         assert set(scales) == {"linear"}

@@ -29,8 +29,8 @@ def test_the_walk_through_runs():
     names = {}
     exec(reference, names)
     exec(policy, names)
-    world = jb.Bernoulli(means=[0.2, 0.8, 0.8])
-    ds = jb.simulate(names["Exp3IX"](horizon=200), world, horizon=200, num_seeds=64, trace=1, dtype="float64")
+    environment = jb.Bernoulli(means=[0.2, 0.8, 0.8])
+    ds = jb.simulate(names["Exp3IX"](horizon=200), environment, horizon=200, num_seeds=64, trace=1, dtype="float64")
     assert float(ds.regret.isel(round=-1).mean()) < 60  # uniform play: 80
     paper = names["Reference"](3, 200)
     first = ds.isel(traced_seed=0)

@@ -85,7 +85,7 @@ STATES: dict[str, States] = {
 
 @pytree
 class Table:
-    """A world whose losses are given in advance."""
+    """An environment whose losses are given in advance."""
 
     losses: Array = field()  # [T, K]
 
@@ -205,7 +205,7 @@ def test_whole_games(name, num_arms):
     rounds, horizon = 200, 1_000
     reference = REFERENCES[name]
     losses = heavy_tailed_losses(rounds, num_arms, seed=7)
-    policy, world = reference.policy(horizon), Table(losses=losses)
+    policy, environment = reference.policy(horizon), Table(losses=losses)
     key = jb.game_key(seed=3, n=0)
 
     def arm_uniform(t):
@@ -213,14 +213,14 @@ def test_whole_games(name, num_arms):
         w0, w1 = random.words(key_arm, 2)  # 48 bits, exact in float64
         return w0.astype(jnp.float64) * 2.0**-32 + (w1 >> jnp.uint32(16)).astype(jnp.float64) * 2.0**-48
 
-    one_round = jb.step(policy, world)
+    one_round = jb.step(policy, environment)
 
     def body(state, _):
         after = one_round(state, key)
         return after, (policy.probabilities(state.policy, after.t, None), after.pulls - state.pulls)
 
     uniforms = np.asarray(jax.jit(jax.vmap(arm_uniform))(np.arange(1, rounds + 1, dtype=np.int32)))
-    last, (x, pulled) = jax.jit(lambda start: jax.lax.scan(body, start, length=rounds))(jb.start(policy, world))
+    last, (x, pulled) = jax.jit(lambda start: jax.lax.scan(body, start, length=rounds))(jb.start(policy, environment))
 
     player, suffered = reference.player(num_arms, horizon), 0.0
     for t in range(1, rounds + 1):

@@ -41,8 +41,8 @@ class Always:
         return state
 
 
-def run(world, policy=None, **options):
-    return jb.simulate(policy or jb.Uniform(), world, **{"horizon": ROUNDS, "num_seeds": 8} | options)
+def run(environment, policy=None, **options):
+    return jb.simulate(policy or jb.Uniform(), environment, **{"horizon": ROUNDS, "num_seeds": 8} | options)
 
 
 # Stored order
@@ -50,11 +50,11 @@ def run(world, policy=None, **options):
 
 @pytest.mark.parametrize(("rewards", "sign"), [(False, 1), (True, -1)])
 def test_stored_order_is_the_table_row_by_row(rewards, sign, x64):
-    world = jb.Replay(TABLE, scale=0.3, rewards=rewards)
+    environment = jb.Replay(TABLE, scale=0.3, rewards=rewards)
     rounds = jnp.arange(1, ROUNDS + 1, dtype=jnp.int32)
-    np.testing.assert_allclose(jax.jit(jax.vmap(world.means))(rounds), sign * 0.3 * TABLE, rtol=1e-15)
+    np.testing.assert_allclose(jax.jit(jax.vmap(environment.means))(rounds), sign * 0.3 * TABLE, rtol=1e-15)
     arms, key = jnp.arange(ARMS, dtype=jnp.int32), jax.random.key(0)
-    losses = jax.jit(jax.vmap(jax.vmap(world.loss, (None, 0, None)), (0, None, None)))(rounds, arms, key)
+    losses = jax.jit(jax.vmap(jax.vmap(environment.loss, (None, 0, None)), (0, None, None)))(rounds, arms, key)
     np.testing.assert_allclose(losses, sign * 0.3 * TABLE, rtol=1e-15)
 
 
@@ -91,8 +91,8 @@ def test_a_horizon_past_the_end_is_refused_with_the_remedy():
 
 
 def test_a_game_played_past_the_end_by_hand_is_marked_as_failed():
-    policy, world = jb.Exp3(), jb.Replay(TABLE[:3])
-    step, key, state = jax.jit(jb.step(policy, world)), jb.game_key(0, 0), jb.start(policy, world)
+    policy, environment = jb.Exp3(), jb.Replay(TABLE[:3])
+    step, key, state = jax.jit(jb.step(policy, environment)), jb.game_key(0, 0), jb.start(policy, environment)
     for _ in range(5):
         state = step(state, key)
     assert int(state.failed) == 4
@@ -105,12 +105,12 @@ def test_a_game_played_past_the_end_by_hand_is_marked_as_failed():
 def test_resampled_rows_come_whole_and_equally_often():
     """Rows of one round are the same for all arms; counts of 20 rows, z = 5 each."""
     table = np.arange(60.0).reshape(20, 3)
-    world = jb.Replay(table, order="resampled")
+    environment = jb.Replay(table, order="resampled")
     key, size = jb.game_key(0, 0), 100_000
 
     def row(t):
         key_loss = random.round_streams(key, t)[random.LOSS]
-        return jnp.stack([world.loss(t, jnp.int32(arm), key_loss) for arm in range(3)])
+        return jnp.stack([environment.loss(t, jnp.int32(arm), key_loss) for arm in range(3)])
 
     rows = np.asarray(jax.jit(jax.vmap(row))(jnp.arange(1, size + 1, dtype=jnp.int32)))
     np.testing.assert_array_equal(rows - rows[:, :1], np.tile([0.0, 1.0, 2.0], (size, 1)))
@@ -123,10 +123,10 @@ def test_resampled_rows_come_whole_and_equally_often():
 
 def test_resampled_means_are_the_columns_means_in_double_precision():
     table = TABLE + 1e6
-    world = jb.Replay(table, order="resampled", scale=0.1)
-    assert is_stationary(world)
+    environment = jb.Replay(table, order="resampled", scale=0.1)
+    assert is_stationary(environment)
     means = 0.1 * table.mean(axis=0)
-    np.testing.assert_allclose(tallies.Gaps(world, np.asarray([9]), True).of_arm, means - means.min(), atol=1e-9)
+    np.testing.assert_allclose(tallies.Gaps(environment, np.asarray([9]), True).of_arm, means - means.min(), atol=1e-9)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 1000, 2**16 - 1, 2**16, 2**16 + 1, 2**20 + 7, 2**31 - 1])
@@ -154,11 +154,11 @@ def test_the_table_is_shared_and_simulate_equals_step(order, monkeypatch):
 
     original = native.games.Block.advance
     monkeypatch.setattr(native.games.Block, "advance", advance)
-    policy, world = jb.Uniform(), jb.Replay(TABLE, order=order, scale=0.5)
-    ds = run(world, policy, num_seeds=2, record=[20])
+    policy, environment = jb.Uniform(), jb.Replay(TABLE, order=order, scale=0.5)
+    ds = run(environment, policy, num_seeds=2, record=[20])
     assert seen
     assert all(shapes == [TABLE.shape] for shapes in seen)
-    step, state = jax.jit(jb.step(policy, world)), jb.start(policy, world)
+    step, state = jax.jit(jb.step(policy, environment)), jb.start(policy, environment)
     for _ in range(20):
         state = step(state, jb.game_key(0, 1))
     np.testing.assert_array_equal(state.pulls, ds.pulls[1, -1])
@@ -167,8 +167,8 @@ def test_the_table_is_shared_and_simulate_equals_step(order, monkeypatch):
 
 
 def test_scale_is_swept_and_the_result_says_which_table():
-    worlds = jb.grid(jb.Replay, losses=TABLE, scale=[1.0, 0.5], name="latencies")
-    ds = run(worlds)
+    environments = jb.grid(jb.Replay, losses=TABLE, scale=[1.0, 0.5], name="latencies")
+    ds = run(environments)
     assert ds.regret.dims == ("scale", "seed", "round")
     np.testing.assert_allclose(ds.regret[0], 2 * ds.regret[1], atol=1e-3)  # uniform play sees no losses
     assert "latencies" in ds.attrs["environment"]
@@ -178,9 +178,9 @@ def test_scale_is_swept_and_the_result_says_which_table():
 
 
 def test_labels_name_the_table_and_do_not_print_it():
-    worlds = jb.grid(jb.Replay, losses=TABLE, scale=[1.0, 0.5], name="latencies")
+    environments = jb.grid(jb.Replay, losses=TABLE, scale=[1.0, 0.5], name="latencies")
     others = as_grid(jb.Replay(2 * TABLE, order="resampled", name="others"))
-    made = labels.labels([("replay", worlds), ("replay", others)])
+    made = labels.labels([("replay", environments), ("replay", others)])
     assert all("name=latencies" in label and fingerprint(TABLE)[:8] in label for label in made[:2])
     assert "name=others" in made[2]
     assert all(len(label) < 120 for label in made)
@@ -243,6 +243,6 @@ def test_moments_of_no_order_are_refused():
 
 
 def test_replace_keeps_the_rest():
-    world = dataclasses.replace(jb.Replay(TABLE, name="mine"), order="resampled")
-    np.testing.assert_allclose(world.means(1), TABLE.mean(axis=0), rtol=1e-6)
-    assert world.name == "mine"
+    environment = dataclasses.replace(jb.Replay(TABLE, name="mine"), order="resampled")
+    np.testing.assert_allclose(environment.means(1), TABLE.mean(axis=0), rtol=1e-6)
+    assert environment.name == "mine"

@@ -74,7 +74,7 @@ def test_cells_that_are_not_played_are_named(tmp_path):
     assert [verdict.missing for verdict in found.verdicts] == [["htinf"], []]
     assert "5 cells not played yet: uniinf[initial_scale=1] in pareto" in next(sections.troubles(found))
     page = written(ds, tmp_path)
-    assert "in 2 of 2 worlds played so far" in " ".join(page.split())
+    assert "in 2 of 2 environments played so far" in " ".join(page.split())
     with pytest.raises(ValueError, match="no cell of the study is finished; run it first"):
         findings.find(ds.isel(environment=[2]))
 
@@ -107,7 +107,7 @@ def test_failures_and_warnings_are_on_the_page(tmp_path):
     ds.failed[1, 0, :5] = 7
     page = written(ds, tmp_path)
     assert "5 games of uniinf[initial_scale=4] failed" in page
-    assert "htinf is told a &lt;wrong&gt; sigma: its guarantee does not cover this world" in page
+    assert "htinf is told a &lt;wrong&gt; sigma: its guarantee does not cover this environment" in page
     assert "3 games suffered an infinite loss" in page
     assert '<a href="#failures-and-warnings">3 warnings</a>' in page
     assert "Nothing failed, nothing is missing" in written(study(), tmp_path)
@@ -132,16 +132,20 @@ def test_curves_are_the_summary_to_five_digits():
         np.testing.assert_allclose(data["curves"][name], values, rtol=5e-5)
     assert max(len(json.dumps(x)) for x in data["curves"]["mean"][0][0]) <= 7
     assert data["policies"][1]["values"] == {"initial_scale": 4}
-    assert [world["values"] for world in data["worlds"]] == [{}, {"tail_index": 1.2}, {"tail_index": 1.6}]
+    assert [environment["values"] for environment in data["environments"]] == [
+        {},
+        {"tail_index": 1.2},
+        {"tail_index": 1.6},
+    ]
     assert data["shown"] == [0, 1, 2, 3]
 
 
 def test_a_heat_map_needs_two_axes_that_meet():
     one, two = {"values": {"a": 1}}, {"values": {"a": 1, "b": 2}}
     other = {"values": {"b": 2}}
-    assert points.has_heat({"policies": [one], "worlds": [two, two]})
-    assert points.has_heat({"policies": [one, one], "worlds": [other, other]})
-    assert not points.has_heat({"policies": [{"values": {}}], "worlds": [one, one, other, other]})
+    assert points.has_heat({"policies": [one], "environments": [two, two]})
+    assert points.has_heat({"policies": [one, one], "environments": [other, other]})
+    assert not points.has_heat({"policies": [{"values": {}}], "environments": [one, one, other, other]})
 
 
 def test_of_many_policies_the_best_of_each_class_is_shown_first():
@@ -197,10 +201,10 @@ def test_quantiles_of_final_regret_are_on_the_page(tmp_path):
         assert "How bad can it get" not in written(alone, tmp_path)
 
 
-def test_sweeps_of_one_class_a_side_keep_policies_and_worlds_apart():
+def test_sweeps_of_one_class_a_side_keep_policies_and_environments_apart():
     sweep = jb.grid(jb.UniINF, horizon=50, initial_scale=[1.0, 4.0])
-    worlds = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6, 2.0])
-    ds = jb.simulate(sweep, worlds, horizon=50, num_seeds=16, record=8)
+    environments = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6, 2.0])
+    ds = jb.simulate(sweep, environments, horizon=50, num_seeds=16, record=8)
     found = findings.find(ds)
     assert found.ds.policy.values.tolist() == ["UniINF[initial_scale=1]", "UniINF[initial_scale=4]"]
     assert found.ds.environment.values.tolist() == [f"Pareto[tail_index={tail:g}]" for tail in (1.2, 1.6, 2.0)]
@@ -212,11 +216,11 @@ def test_sweeps_of_one_class_a_side_keep_policies_and_worlds_apart():
 
 
 @pytest.mark.parametrize("keep", ["seeds", "summary"])
-@pytest.mark.parametrize(("policies", "worlds", "seeds"), [(1, 1, 32), (1, 3, 32), (3, 1, 32), (3, 2, 1)])
-def test_every_shape_of_a_study_has_a_page(keep, policies, worlds, seeds, tmp_path):
-    ds = study(policies, worlds, seeds)
+@pytest.mark.parametrize(("policies", "environments", "seeds"), [(1, 1, 32), (1, 3, 32), (3, 1, 32), (3, 2, 1)])
+def test_every_shape_of_a_study_has_a_page(keep, policies, environments, seeds, tmp_path):
+    ds = study(policies, environments, seeds)
     page = written(ds if keep == "seeds" else kept_as_summary(ds), tmp_path)
-    assert ('id="heat"' in page) == (policies > 1 and worlds > 1)
+    assert ('id="heat"' in page) == (policies > 1 and environments > 1)
     assert not re.search(r"\bnan\b|None", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
     outside = Outside()
     outside.feed(page)

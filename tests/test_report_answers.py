@@ -14,17 +14,17 @@ from jaxbandit.search.study import Found
 from tests.browser import WAIT, visit
 from tests.report_cases import Outside, study, written
 
-WORLDS = [f"pareto[tail_index={tail:g}]" for tail in (1.2, 1.6)]
+ENVIRONMENTS = [f"pareto[tail_index={tail:g}]" for tail in (1.2, 1.6)]
 NAMES = ["initial_scale", "gap"]
 
 
 def sensitivity_results() -> dict[str, xr.Dataset]:
-    """Results of two policies in two worlds; the second policy has no initial scale."""
+    """Results of two policies in two environments; the second policy has no initial scale."""
     rng = np.random.default_rng(5)
     dims = ("policy", "environment", "parameter")
     coords = {
         "policy": ["uniinf", "uniform"],
-        "environment": WORLDS,
+        "environment": ENVIRONMENTS,
         "tail_index": ("environment", [1.2, 1.6]),
         "parameter": NAMES,
     }
@@ -166,12 +166,15 @@ def test_a_directory_of_sensitivity_results_has_a_page(tmp_path):
     for kind, ds in results.items():
         bars = sensitivity.bars(ds)
         for name in ("value", "low", "high"):
-            drawn = [[[row or [None] * 2 for row in world] for world in policy] for policy in data["bars"][kind][name]]
+            drawn = [
+                [[row or [None] * 2 for row in environment] for environment in policy]
+                for policy in data["bars"][kind][name]
+            ]
             np.testing.assert_allclose(np.array(drawn, float), bars[name], rtol=5e-5)
     np.testing.assert_allclose(data["curves"]["mean"][0], results["sobol"].response[0], rtol=5e-5)
     assert data["curves"]["mean"][1][0][0] is None  # a parameter that the policy does not have
     assert data["curves"]["scales"] == ["log", "linear"]
-    assert [world["values"] for world in data["worlds"]] == [{"tail_index": 1.2}, {"tail_index": 1.6}]
+    assert [environment["values"] for environment in data["environments"]] == [{"tail_index": 1.2}, {"tail_index": 1.6}]
     value, error = (float(results["local"][name][0, 0, 0]) for name in ("elasticity", "elasticity_stderr"))
     assert f'<td class="num">{value:.3g} ± {error:.3g}</td>' in page
     outside = Outside()
@@ -268,10 +271,10 @@ def test_answers_in_a_browser(tmp_path):
         const found = {bars: ["local", "sobol", "morris"].map(bars), errors: errors(), plots: drawn.size};
         found.curves = plots("curves").map(plot => plot.querySelectorAll(".lines path.js-line").length);
         found.kinds = plots("curves").map(plot => plot._fullLayout.xaxis.type);
-        await click("#sensitivity-worlds .chip[data-world='0']");
+        await click("#sensitivity-environments .chip[data-environment='0']");
         found.without = bars("local");
         found.pressed = document.activeElement.getAttribute("aria-pressed");
-        await click("#sensitivity-worlds .chip[data-world='0']");
+        await click("#sensitivity-environments .chip[data-environment='0']");
         await choose("#sensitivity-policy select", "uniform");
         found.other = bars("sobol");
         found.says = [...document.querySelectorAll("#sensitivity-curves .says")].map(says => says.textContent);

@@ -6,7 +6,7 @@ import pytest
 from jaxbandit import report
 from jaxbandit.report import points
 from tests.browser import WAIT, visit
-from tests.report_cases import kept_as_summary, study, worlds_of
+from tests.report_cases import environments_of, kept_as_summary, study
 
 LOOK = """
 const plots = () => [...document.querySelectorAll(".view .plot")];
@@ -48,9 +48,9 @@ def test_the_page_in_a_browser(tmp_path):
         await choose("#y-scale", "linear");
         found.linear = kinds();
         await choose(".view:nth-child(2) select[data-name='tail_index']", "1.6");
-        found.world = document.querySelector(".view:nth-child(2) h3").textContent;
+        found.environment = document.querySelector(".view:nth-child(2) h3").textContent;
         found.last = plots()[1].data.map(trace => trace.y.at(-1));
-        await click("#add-world");
+        await click("#add-environment");
         found.added = plots().length;
         await click(".view:nth-child(3) .close");
         found.removed = plots().length;
@@ -78,7 +78,7 @@ def test_the_page_in_a_browser(tmp_path):
     assert "No policy is chosen" in found["says"]
     assert found["filtered"] == [6, 6]  # one of two scales is gone
     assert found["bare"] == [4, 4]
-    assert found["world"] == "pareto[tail_index=1.6]"
+    assert found["environment"] == "pareto[tail_index=1.6]"
     final = ds.regret.isel(round=-1).mean("seed")
     np.testing.assert_allclose(found["last"], final.sel(environment="pareto[tail_index=1.6]"), rtol=5e-5)
     assert (found["added"], found["removed"]) == (3, 2)
@@ -104,7 +104,7 @@ def test_two_hundred_cells_open_in_two_seconds(tmp_path):
     """
     rounds = np.unique(np.rint(np.geomspace(1, 1_000_000, 64)).astype(int))
     ds = study(10, 20, 16, rounds)
-    page = report.write(ds, tmp_path / "report.html", worlds=worlds_of(ds))
+    page = report.write(ds, tmp_path / "report.html", environments=environments_of(ds))
     assert page.stat().st_size < 7e6
     script = "document.querySelectorAll('.view .plot').forEach(draw); return drawn.size;"
     visits = [visit(page, tmp_path, script, "--window-size=1400,1000") for _ in range(3)]
@@ -117,14 +117,14 @@ def test_two_hundred_cells_open_in_two_seconds(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("keep", ["seeds", "summary"])
-@pytest.mark.parametrize(("policies", "worlds", "seeds"), [(1, 1, 1), (1, 3, 8), (12, 1, 8)])
-def test_every_shape_of_a_study_draws(keep, policies, worlds, seeds, tmp_path):
-    ds = study(policies, worlds, seeds)
+@pytest.mark.parametrize(("policies", "environments", "seeds"), [(1, 1, 1), (1, 3, 8), (12, 1, 8)])
+def test_every_shape_of_a_study_draws(keep, policies, environments, seeds, tmp_path):
+    ds = study(policies, environments, seeds)
     ds["regret"] = ds.regret - 40  # some means are negative: no place on a logarithmic axis
     page = report.write(ds if keep == "seeds" else kept_as_summary(ds), tmp_path / "report.html")
     found, console, requests, _ = visit(page, tmp_path, LOOK + "return [curves(), kinds()];", WAIT)
     assert (console, requests) == ([], [])
-    assert len(found[0]) == min(worlds, 2)
+    assert len(found[0]) == min(environments, 2)
     assert all(drawn >= min(policies, points.AT_FIRST) for drawn in found[0])
     assert found[1][1] == "linear"
 

@@ -12,20 +12,22 @@ from jaxbandit.analysis import comparison
 from jaxbandit.report import findings, growth, points
 from jaxbandit.theory import bounds
 from tests.browser import WAIT, visit
-from tests.report_cases import kept_as_summary, study, worlds_of, written
+from tests.report_cases import environments_of, kept_as_summary, study, written
 
 
 def test_exponents_are_those_of_the_measured_table():
     """Regret of the study is that of the square root of the round, so 1/2 is in every interval."""
     ds = study()
-    worlds = worlds_of(ds)
-    found = {world.label: world for world in growth.growths(findings.find(ds, worlds=worlds))}
-    table = comparison.compared(ds, worlds=worlds)
-    assert [world.kind for world in found.values()] == ["adversarial", "stochastic", "stochastic"]
-    for world in found.values():
-        for n, row in enumerate(world.rows):
+    environments = environments_of(ds)
+    found = {
+        environment.label: environment for environment in growth.growths(findings.find(ds, environments=environments))
+    }
+    table = comparison.compared(ds, environments=environments)
+    assert [environment.kind for environment in found.values()] == ["adversarial", "stochastic", "stochastic"]
+    for environment in found.values():
+        for n, row in enumerate(environment.rows):
             np.testing.assert_allclose(row.cell.exponent, 0.5, atol=1e-6)
-            (block,) = [block for block in table.blocks if block.num_arms == worlds[world.label].num_arms]
+            (block,) = [block for block in table.blocks if block.num_arms == environments[environment.label].num_arms]
             cells = [cell for line in block.rows[n + 1].lines for cell in line.cells]  # below the lower bound
             assert repr(row.cell) in map(repr, cells)  # NaN is not equal to itself
     by_policy = {row.policy: row for row in found["switching"].rows}
@@ -41,13 +43,17 @@ def test_exponents_are_those_of_the_measured_table():
 def test_a_logarithm_is_seen_as_one():
     ds = study()
     ds["regret"] = ds.regret / np.sqrt(ds["round"]) * np.log(ds["round"] + 1)
-    rows = [row for world in growth.growths(findings.find(ds, worlds=worlds_of(ds))) for row in world.rows]
+    rows = [
+        row
+        for environment in growth.growths(findings.find(ds, environments=environments_of(ds)))
+        for row in environment.rows
+    ]
     assert all("log T since" in row.regime for row in rows)
 
 
 def test_the_table_is_on_the_page(tmp_path):
     ds = study()
-    page = written(ds, tmp_path, worlds=worlds_of(ds))
+    page = written(ds, tmp_path, environments=environments_of(ds))
     part = page[page.index('id="growth-of-regret"') : page.index('id="how-bad-can-it-get"')]
     assert part.count('scope="rowgroup"') == 3
     assert len(re.findall(r'<td class="num">0\.5 \(0\.5 to 0\.5\)</td>', part)) == 12
@@ -56,14 +62,14 @@ def test_the_table_is_on_the_page(tmp_path):
     assert "not shown" not in part
 
 
-def test_without_worlds_there_are_exponents_and_a_reason(tmp_path):
-    page = written(study(), tmp_path)  # its study file names no worlds
+def test_without_environments_there_are_exponents_and_a_reason(tmp_path):
+    page = written(study(), tmp_path)  # its study file names no environments
     assert "0.5 (0.5 to 0.5)" in page
-    assert re.search(r"lower bounds, are not shown: the worlds cannot be rebuilt", page)
+    assert re.search(r"lower bounds, are not shown: the environments cannot be rebuilt", page)
     assert 'id="bound"' not in page
     ds = study()
     del ds.attrs["study"]
-    assert "carries no study file; pass worlds=" in written(ds, tmp_path)
+    assert "carries no study file; pass environments=" in written(ds, tmp_path)
 
 
 @pytest.mark.parametrize("change", ["summary", "one seed", "few rounds"])
@@ -79,21 +85,21 @@ def test_what_says_nothing_of_growth_has_no_table(change, tmp_path):
 def test_a_policy_that_stops_earlier_is_marked(tmp_path):
     ds = study()
     ds["regret"] = ds.regret.where((ds.policy != "htinf") | (ds["round"] <= 500))
-    page = written(ds, tmp_path, worlds=worlds_of(ds))
+    page = written(ds, tmp_path, environments=environments_of(ds))
     assert len(re.findall(r"† T = \d+</td>", page)) == 3
     assert "† played to fewer rounds" in page
 
 
 def test_bounds_are_orders_at_the_recorded_rounds():
     ds = study()
-    worlds = worlds_of(ds)
-    data = points.explorer(findings.find(ds, worlds=worlds))
-    world = worlds["switching"]
-    sigma = world.moment(world.moment_order)
+    environments = environments_of(ds)
+    data = points.explorer(findings.find(ds, environments=environments))
+    environment = environments["switching"]
+    sigma = environment.moment(environment.moment_order)
     np.testing.assert_allclose(
-        data["bounds"][0]["at"], bounds.minimax(ds["round"].values, 2, world.moment_order, sigma), rtol=5e-5
+        data["bounds"][0]["at"], bounds.minimax(ds["round"].values, 2, environment.moment_order, sigma), rtol=5e-5
     )
-    law = worlds["pareto[tail_index=1.6]"]
+    law = environments["pareto[tail_index=1.6]"]
     sigma = law.moment(law.moment_order)
     np.testing.assert_allclose(
         data["bounds"][2]["at"], bounds.instance(ds["round"].values, [0, 0.5, 0.5], law.moment_order, sigma), rtol=5e-5
@@ -103,7 +109,7 @@ def test_bounds_are_orders_at_the_recorded_rounds():
 
 
 @pytest.mark.slow
-def test_a_study_knows_its_worlds(tmp_path):
+def test_a_study_knows_its_environments(tmp_path):
     played = jb.Study(
         horizon=64,
         num_seeds=8,
@@ -123,8 +129,8 @@ def test_bounds_in_a_browser(tmp_path):
     ds = study()
     ds["regret"] = ds.regret.where(
         ds.environment == "switching", ds.regret * 1e-3
-    )  # bounds of Pareto worlds: far above
-    page = report.write(ds, tmp_path / "report.html", worlds=worlds_of(ds))
+    )  # bounds of Pareto environments: far above
+    page = report.write(ds, tmp_path / "report.html", environments=environments_of(ds))
     script = """
     const plots = () => [...document.querySelectorAll(".view .plot")].slice(0, 2);
     const isBound = trace => (trace.name ?? "").startsWith("lower bound");
@@ -145,7 +151,7 @@ def test_bounds_in_a_browser(tmp_path):
     found, console, requests, _ = visit(page, tmp_path, script, WAIT)
     assert (console, requests) == ([], [])
     assert found["bounds"] == [1, 0]
-    assert "order only, of the worst world: σ K^(1−1/α) T^(1/α)." in found["says"][0]
+    assert "order only, of the worst environment: σ K^(1−1/α) T^(1/α)." in found["says"][0]
     assert "outside the frame" in found["says"][1]
     assert (found["none"], found["silent"]) == ([0, 0], ["", ""])
     assert found["before"] == found["after"]  # the frame is that of the curves

@@ -29,20 +29,20 @@ class Scaled:
 
 
 KEYS = {"horizon": 40, "num_seeds": 24, "record": [10, 40]}
-WORLD = jb.Bernoulli(means=[0.2, 0.6])
+ENVIRONMENT = jb.Bernoulli(means=[0.2, 0.6])
 
 
 @pytest.fixture(scope="module")
 def sweep():
     policies = jb.grid(jb.UniINF, horizon=40, initial_scale=[1.0, 4.0, 16.0])
-    worlds = jb.grid(jb.Gaussian, means=[[0.0, 1.0], [0.0, 0.5]], scale=[0.5, 1.0])
-    return jb.simulate(policies, worlds, **KEYS)
+    environments = jb.grid(jb.Gaussian, means=[[0.0, 1.0], [0.0, 0.5]], scale=[0.5, 1.0])
+    return jb.simulate(policies, environments, **KEYS)
 
 
 @pytest.fixture(scope="module")
 def several():
     policies = [jb.grid(jb.UniINF, horizon=40, initial_scale=[1.0, 4.0]), jb.Uniform()]
-    return jb.simulate(policies, [WORLD, jb.Gaussian(means=[0.0, 1.0, 1.0])], **KEYS)
+    return jb.simulate(policies, [ENVIRONMENT, jb.Gaussian(means=[0.0, 1.0, 1.0])], **KEYS)
 
 
 def test_one_dimension_per_swept_field(sweep):
@@ -72,9 +72,9 @@ def test_several_classes_are_labelled(several):
 
 
 def test_entries_of_one_class_are_told_apart():
-    ds = jb.simulate([jb.UniINF(horizon=40), jb.UniINF(horizon=80)], WORLD, **KEYS)
+    ds = jb.simulate([jb.UniINF(horizon=40), jb.UniINF(horizon=80)], ENVIRONMENT, **KEYS)
     assert ds.policy.values.tolist() == ["uniinf[horizon=40]", "uniinf[horizon=80]"]
-    twice = jb.simulate([jb.Uniform(), jb.Uniform()], WORLD, **KEYS)
+    twice = jb.simulate([jb.Uniform(), jb.Uniform()], ENVIRONMENT, **KEYS)
     assert twice.policy.values.tolist() == ["uniform", "uniform#2"]
 
 
@@ -118,8 +118,8 @@ def test_compare_is_paired(several):
 
 def test_common_random_numbers_help():
     sweep = jb.grid(jb.UniINF, horizon=400, initial_scale=[4.0, 4.4])
-    world, large = jb.Bernoulli(means=[0.3, 0.5]), {"horizon": 400, "num_seeds": 400, "record": [400]}
-    ds = jb.simulate(sweep, world, **KEYS | large)
+    environment, large = jb.Bernoulli(means=[0.3, 0.5]), {"horizon": 400, "num_seeds": 400, "record": [400]}
+    ds = jb.simulate(sweep, environment, **KEYS | large)
     out = jb.compare(ds, {"initial_scale": 4.0}, {"initial_scale": 4.4})
     assert float(out.variance_ratio[-1]) > 1.5
 
@@ -129,7 +129,7 @@ def test_compare_says_what_is_missing(several, sweep):
         jb.compare(several, "uninf", "uniform")
     with pytest.raises(ValueError, match="no dimension 'policy'"):
         jb.compare(sweep, "uniinf", "uniform")
-    kept = jb.simulate([jb.Uniform()], WORLD, keep="summary", **KEYS)
+    kept = jb.simulate([jb.Uniform()], ENVIRONMENT, keep="summary", **KEYS)
     with pytest.raises(ValueError, match='run with keep="seeds"'):
         jb.compare(kept, "uniform", "uniform")
 
@@ -151,15 +151,15 @@ def test_vector_labels():
 
 
 @pytest.mark.slow
-def test_measures_by_arm_of_worlds_with_fewer_arms_are_filled_with_zeros():
-    worlds = [jb.Pareto(means=[0.5] + [1.0] * more, tail_index=1.6) for more in (1, 2)]
-    ds = jb.simulate(jb.Uniform(), worlds, horizon=20, num_seeds=3, record=[20], trace=2)
+def test_measures_by_arm_of_environments_with_fewer_arms_are_filled_with_zeros():
+    environments = [jb.Pareto(means=[0.5] + [1.0] * more, tail_index=1.6) for more in (1, 2)]
+    ds = jb.simulate(jb.Uniform(), environments, horizon=20, num_seeds=3, record=[20], trace=2)
     assert ds.pulls.dims[-1] == ds.trace_x.dims[-1] == "arm"
     few, many = (ds.isel(environment=e, arm=2) for e in (0, 1))
     assert (few.pulls == 0).all() and (few.trace_x == 0).all()
     assert (many.trace_x > 0).all()
     kept = jb.simulate(
-        jb.UniINF(horizon=20), worlds, horizon=20, num_seeds=3, record=[20], measures=["cumulative_lost"]
+        jb.UniINF(horizon=20), environments, horizon=20, num_seeds=3, record=[20], measures=["cumulative_lost"]
     ).cumulative_lost
     assert kept.dims[-1] == "arm" and kept.sizes["arm"] == 3
     assert (kept.isel(environment=0, arm=2) == 0).all()

@@ -59,8 +59,8 @@ def test_the_numbers_are_simulates(whole):
     assert report.played == 9 and report.found == 0
     policies = [jb.Exp3(), jb.grid(jb.MOSS, horizon=60, exploration=[0.5, 1.0])]
     laws = [jb.Bernoulli(means=means) for means in ([0.2, 0.8], [0.4, 0.5], [0.1, 0.3])]
-    worlds = [jb.grid(jb.Switching, law=laws, lengths=[30, 50, 1000])]
-    expected = jb.simulate(policies, worlds, horizon=60, num_seeds=100, record=8, engine=ENGINE)
+    environments = [jb.grid(jb.Switching, law=laws, lengths=[30, 50, 1000])]
+    expected = jb.simulate(policies, environments, horizon=60, num_seeds=100, record=8, engine=ENGINE)
     assert_same(ds.drop_vars(["seeds", "moment_order", "moment_bound"]), expected)
     assert ds.regret.dtype == np.float64 and ds.pulls.dtype == np.int32
 
@@ -92,7 +92,7 @@ def test_values_are_read_when_they_are_looked_at(whole, monkeypatch):
     np.testing.assert_array_equal(lazy.failed[::-1, 1, -5:].values, ds.failed.values[::-1, 1, -5:])
 
 
-def test_more_seeds_values_and_worlds_extend(tmp_path):
+def test_more_seeds_values_and_environments_extend(tmp_path):
     run(study(num_seeds=30, **SMALL), tmp_path)
     before = files(tmp_path)
     more = {"policies": [{"name": "exp3"}, {"name": "moss"}], "environments": [SWITCHING], "num_seeds": 100}
@@ -129,13 +129,13 @@ def test_a_longer_horizon_goes_on(tmp_path, keep, monkeypatch):
 
 def test_summaries_are_those_of_simulate_and_pool(tmp_path):
     ds, _ = run(study(keep="summary", num_seeds=60, **SMALL), tmp_path)
-    world = jb.Switching(jb.Bernoulli(means=[0.2, 0.8]), lengths=[30, 50, 1000])
+    environment = jb.Switching(jb.Bernoulli(means=[0.2, 0.8]), lengths=[30, 50, 1000])
     settings = {"horizon": 60, "record": 8, "keep": "summary", "engine": ENGINE}
-    expected = jb.simulate([jb.Exp3()], [world], num_seeds=60, **settings)
+    expected = jb.simulate([jb.Exp3()], [environment], num_seeds=60, **settings)
     assert_same(ds.drop_vars(["seeds", "moment_order", "moment_bound"]), expected)
     pooled, report = run(study(keep="summary", num_seeds=100, **SMALL), tmp_path)
     assert (report.found, report.played) == (1, 1)
-    at_once = jb.simulate([jb.Exp3()], [world], num_seeds=100, **settings)
+    at_once = jb.simulate([jb.Exp3()], [environment], num_seeds=100, **settings)
     for name in ("regret_mean", "regret_stderr", "loss", "pulls"):
         np.testing.assert_allclose(pooled[name], at_once[name], rtol=1e-12, err_msg=name)
     assert pooled.seeds.item() == 100

@@ -106,14 +106,14 @@ def mechanism(losses, **values):
     """x and states of one game of SAO-HT, with constants small enough to act within it."""
     rounds = len(losses)
     policy = jb.SAOHT(horizon=float(rounds), moment_order=2.0, moment_bound=1.0, constant_scale=0.03, **values)
-    world = Table(losses=losses)
-    step, key = jb.step(policy, world), jb.game_key(0, 0)
+    environment = Table(losses=losses)
+    step, key = jb.step(policy, environment), jb.game_key(0, 0)
 
     def body(state, _):
         after = step(state, key)
         return after, (policy.probabilities(state.policy, after.t, None), after.policy)
 
-    return jax.jit(lambda: jax.lax.scan(body, jb.start(policy, world), length=rounds)[1])()
+    return jax.jit(lambda: jax.lax.scan(body, jb.start(policy, environment), length=rounds)[1])()
 
 
 def test_stochastic_losses_remove_arms():
@@ -144,7 +144,7 @@ def test_a_change_of_the_best_arm_switches_for_good():
 
 
 def test_the_width_of_removed_arms():
-    """As printed, (8) fires at nine times the round of removal in a world that never changes."""
+    """As printed, (8) fires at nine times the round of removal in an environment that never changes."""
     losses = np.tile(np.float32([-1, 1]), (9_000, 1))
     printed, older = (mechanism(losses, removed_width=kind)[1] for kind in ("round", "removal"))
     tau = int(np.asarray(printed.removed)[np.asarray(printed.removed)[:, 1] > 0][0, 1])
@@ -187,7 +187,7 @@ def test_the_papers_constants_play_uniformly_here():
 def test_bad_values_say_the_remedy():
     with pytest.raises(ValueError, match=r"SAOHT.failure_probability must be < 1.*1 / horizon"):
         jb.SAOHT(horizon=10, moment_order=1.5, moment_bound=1.0, failure_probability=1.0)
-    with pytest.raises(ValueError, match=r"OMDLBHT.moment_bound must be > 0.*world.moment"):
+    with pytest.raises(ValueError, match=r"OMDLBHT.moment_bound must be > 0.*environment.moment"):
         jb.OMDLBHT(horizon=10, moment_order=1.5, moment_bound=0.0)
     with pytest.raises(ValueError, match=r"SAOHT.fallback_horizon must be one of 'remaining', 'full'"):
         jb.SAOHT(horizon=10, moment_order=1.5, moment_bound=1.0, fallback_horizon="half")

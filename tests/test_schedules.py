@@ -18,9 +18,9 @@ from jaxbandit.environments.laws import Law
 from jaxbandit.environments.schedules.drifting import reflected, walk
 from jaxbandit.studies import study
 from jaxbandit.types import field, public_fields, pytree
+from tests.environments import LAWS, MEANS, losses
 from tests.helpers import assert_refused
 from tests.test_contract import quick_jit
-from tests.worlds import LAWS, MEANS, losses
 
 LAW = jb.Pareto(means=MEANS, tail_index=1.6)
 T = 200
@@ -96,13 +96,13 @@ SLOW = {
 }  # the fast suite plays relatives
 ALL = [
     pytest.param(
-        world.at_horizon(T), means, id=f"{name}-{n}", marks=[pytest.mark.slow] if f"{name}-{n}" in SLOW else []
+        environment.at_horizon(T), means, id=f"{name}-{n}", marks=[pytest.mark.slow] if f"{name}-{n}" in SLOW else []
     )
     for name in SCHEDULES
-    for n, (world, means) in enumerate(SCHEDULES[name])
+    for n, (environment, means) in enumerate(SCHEDULES[name])
 ]
 STATIONARY = [
-    pytest.param(LAWS[name][0].world, None, id=name, marks=[] if name == "hard_pair" else pytest.mark.slow)
+    pytest.param(LAWS[name][0].environment, None, id=name, marks=[] if name == "hard_pair" else pytest.mark.slow)
     for name, cls in jb.ENVIRONMENTS.items()
     if issubclass(cls, Law)
 ]
@@ -113,34 +113,34 @@ def test_every_schedule_has_an_example(name):
     if name not in SCHEDULES and "law" not in public_fields(jb.ENVIRONMENTS[name]):
         pytest.skip("no schedule: it has tests of its own")
     assert SCHEDULES.get(name), f"{name} is registered but not tested: add an instance to SCHEDULES here"
-    assert all(type(world) is jb.ENVIRONMENTS[name] for world, _ in SCHEDULES[name])
+    assert all(type(environment) is jb.ENVIRONMENTS[name] for environment, _ in SCHEDULES[name])
 
 
 @jax.jit
-def _means(world, rounds):
-    return jax.vmap(world.means)(rounds)
+def _means(environment, rounds):
+    return jax.vmap(environment.means)(rounds)
 
 
-def table_of(world, rounds=T):
+def table_of(environment, rounds=T):
     with jax.enable_x64(True):
-        return np.asarray(_means(world, jnp.arange(1, rounds + 1, dtype=jnp.int32)))
+        return np.asarray(_means(environment, jnp.arange(1, rounds + 1, dtype=jnp.int32)))
 
 
-@pytest.mark.parametrize(("world", "means"), ALL)
-def test_means_are_the_schedule(world, means):
-    got = table_of(world)
+@pytest.mark.parametrize(("environment", "means"), ALL)
+def test_means_are_the_schedule(environment, means):
+    got = table_of(environment)
     assert got.shape == (T, 3)
     if means is not None:
         np.testing.assert_allclose(got, means, rtol=1e-12)
-    np.testing.assert_allclose(quick_jit(world.means)(jnp.int32(150)), got[149], rtol=1e-5)  # float32, by hand
+    np.testing.assert_allclose(quick_jit(environment.means)(jnp.int32(150)), got[149], rtol=1e-5)  # float32, by hand
 
 
-@pytest.mark.parametrize(("world", "means"), ALL + STATIONARY)
-def test_regret_of_one_arm_is_known_and_luck_is_common(world, means):
+@pytest.mark.parametrize(("environment", "means"), ALL + STATIONARY)
+def test_regret_of_one_arm_is_known_and_luck_is_common(environment, means):
     """The best fixed arm has none, every other what separates it; two policies that play one arm suffer one loss."""
     policies = jb.grid(Always, arm=[0, 1, 2, IN_TURN])
-    ds = jb.simulate(policies, world, horizon=T, num_seeds=2, record=[T // 4, T], trace=2).squeeze()
-    sums = np.cumsum(table_of(world) if means is None else means, axis=0)
+    ds = jb.simulate(policies, environment, horizon=T, num_seeds=2, record=[T // 4, T], trace=2).squeeze()
+    sums = np.cumsum(table_of(environment) if means is None else means, axis=0)
     expected = sums - sums.min(axis=1, keepdims=True)
     for arm in range(3):
         regret = np.tile(expected[[T // 4 - 1, T - 1], arm], (2, 1))
@@ -155,33 +155,35 @@ def test_regret_of_one_arm_is_known_and_luck_is_common(world, means):
         np.testing.assert_array_equal(turns.trace_loss.values[both], ds.trace_loss.isel(policy_arm=arm).values[both])
 
 
-@pytest.mark.parametrize(("world", "means"), ALL)
-def test_losses_are_the_laws_at_the_means_of_the_round(world, means):
+@pytest.mark.parametrize(("environment", "means"), ALL)
+def test_losses_are_the_laws_at_the_means_of_the_round(environment, means):
     """A Pareto loss over its mean, whatever the round, has one law: that of the ratio with mean 1."""
     del means
-    world = world if not isinstance(getattr(world, "law", None), jb.StudentT) else jb.Swap(LAW, horizon=T)
-    if not hasattr(world, "law"):
+    environment = (
+        environment if not isinstance(getattr(environment, "law", None), jb.StudentT) else jb.Swap(LAW, horizon=T)
+    )
+    if not hasattr(environment, "law"):
         pytest.skip("holds no law")
     rounds = np.repeat(np.arange(1, T + 1), 500)
-    drawn = losses(world, 1, rounds, games=np.tile(np.arange(500), T))
-    ratio = drawn / np.repeat(table_of(world)[:, 1], 500)
+    drawn = losses(environment, 1, rounds, games=np.tile(np.arange(500), T))
+    ratio = drawn / np.repeat(table_of(environment)[:, 1], 500)
     reference = scipy.stats.pareto(1.6, scale=0.6 / 1.6)
     assert scipy.stats.kstest(ratio, reference.cdf).pvalue > 1e-6
 
 
-@pytest.mark.parametrize(("world", "means"), ALL)
-def test_moments_hold_for_every_mean_of_the_schedule(world, means):
+@pytest.mark.parametrize(("environment", "means"), ALL)
+def test_moments_hold_for_every_mean_of_the_schedule(environment, means):
     del means
-    law = getattr(world, "law", None)
-    alpha = world.moment_order
-    assert math.isfinite(world.moment(alpha))
+    law = getattr(environment, "law", None)
+    alpha = environment.moment_order
+    assert math.isfinite(environment.moment(alpha))
     if hasattr(law, "with_means"):
-        largest = max(law.with_means(row).moment(alpha) for row in table_of(world))
-        assert largest <= world.moment(alpha) * (1 + 1e-9)
-        assert world.moment_limit == law.moment_limit
+        largest = max(law.with_means(row).moment(alpha) for row in table_of(environment))
+        assert largest <= environment.moment(alpha) * (1 + 1e-9)
+        assert environment.moment_limit == law.moment_limit
         with pytest.raises(ValueError, match="no moment of order"):
-            world.moment(law.moment_limit)
-    assert world.truncated_nonnegative
+            environment.moment(law.moment_limit)
+    assert environment.truncated_nonnegative
 
 
 def test_assumptions_fail_where_means_turn_negative():
@@ -194,16 +196,16 @@ def test_assumptions_fail_where_means_turn_negative():
 
 
 def test_a_schedule_is_told_the_horizon_of_the_run():
-    for world in (jb.Swap(LAW), jb.Corrupted(LAW, budget=3), jb.MinimaxHard(3, 1.5)):
-        with pytest.raises(ValueError, match=rf"{type(world).__name__}.horizon is not known; give horizon="):
-            world.means(jnp.int32(1))
-        told = world.at_horizon(50)
+    for environment in (jb.Swap(LAW), jb.Corrupted(LAW, budget=3), jb.MinimaxHard(3, 1.5)):
+        with pytest.raises(ValueError, match=rf"{type(environment).__name__}.horizon is not known; give horizon="):
+            environment.means(jnp.int32(1))
+        told = environment.at_horizon(50)
         assert told.horizon == 50
         assert told.at_horizon(70) is told
-        assert jb.Switching(world).at_horizon(50).law.horizon == 50
+        assert jb.Switching(environment).at_horizon(50).law.horizon == 50
     ds, told = (
-        jb.simulate(Always(0), world, horizon=50, num_seeds=2, trace=2)  # traced as above: one program
-        for world in (jb.Swap(LAW), jb.Swap(LAW, horizon=50))
+        jb.simulate(Always(0), environment, horizon=50, num_seeds=2, trace=2)  # traced as above: one program
+        for environment in (jb.Swap(LAW), jb.Swap(LAW, horizon=50))
     )
     np.testing.assert_array_equal(ds.regret, told.regret)
 
@@ -241,23 +243,23 @@ def exact_ends(growth, until):
 
 
 @jax.jit
-def _phases(world, rounds):
-    return jax.vmap(world.phase)(rounds)
+def _phases(environment, rounds):
+    return jax.vmap(environment.phase)(rounds)
 
 
-def phases(world, rounds):
-    return np.asarray(_phases(world, jnp.asarray(np.resize(rounds, 4096), jnp.int32)))[: len(rounds)]
+def phases(environment, rounds):
+    return np.asarray(_phases(environment, jnp.asarray(np.resize(rounds, 4096), jnp.int32)))[: len(rounds)]
 
 
 def test_phases_grow_by_the_factor_rounded_up():
-    world = jb.Switching(LAW)
-    high, low = np.asarray(world.ends, np.int64)
+    environment = jb.Switching(LAW)
+    high, low = np.asarray(environment.ends, np.int64)
     ends = (high << 16) + low
     assert ends[0] == 1
     assert np.diff(ends)[:6].tolist() == [2, 4, 7, 12, 20, 32]
     until = exact_ends(Fraction(8, 5), 2**31)
     assert ends[: len(until)].tolist() == [min(end, 2**31 - 1) for end in until]
-    np.testing.assert_array_equal(phases(world, [1, 2, 3, 4, 7, 8, 14, 15]), [0, 1, 1, 2, 2, 3, 3, 4])
+    np.testing.assert_array_equal(phases(environment, [1, 2, 3, 4, 7, 8, 14, 15]), [0, 1, 1, 2, 2, 3, 3, 4])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -268,46 +270,46 @@ def test_phase_is_exact_at_every_boundary(growth, dtype):
     rounds = np.unique(np.concatenate([ends - 1, ends, ends + 1, [last]]))
     rounds = rounds[rounds >= 1]
     with jax.enable_x64(dtype == "float64"):
-        world = jb.Switching(LAW, growth=float(growth))
-        np.testing.assert_array_equal(phases(world, rounds), np.searchsorted(ends, rounds))
+        environment = jb.Switching(LAW, growth=float(growth))
+        np.testing.assert_array_equal(phases(environment, rounds), np.searchsorted(ends, rounds))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_given_lengths(dtype):
     with jax.enable_x64(dtype == "float64"):
-        world = jb.Switching(LAW, lengths=[3, 1, 9_999_993, 2, 1])
+        environment = jb.Switching(LAW, lengths=[3, 1, 9_999_993, 2, 1])
         rounds = [1, 3, 4, 5, 9_999_996, 9_999_997, 9_999_998, 9_999_999, 10_000_000, 10_000_001, 16_000_000]
         expected = [0, 0, 1, 2, 2, 2, 3, 3, 4, 4, 4]
-        np.testing.assert_array_equal(phases(world, rounds), expected)
+        np.testing.assert_array_equal(phases(environment, rounds), expected)
         assert phases(jb.Switching(LAW, lengths=[3]), [1, 3, 4, 1000]).tolist() == [0, 0, 0, 0]
 
 
 def test_means_and_losses_are_reversed_in_every_other_phase():
-    world, rounds = jb.Switching(LAW, lengths=[3, 2, 4, 1, 1]), np.arange(1, 14)
+    environment, rounds = jb.Switching(LAW, lengths=[3, 2, 4, 1, 1]), np.arange(1, 14)
     is_reversed = np.array([0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0], bool)
     expected = np.where(is_reversed[:, None], MEANS[::-1], MEANS)
-    np.testing.assert_array_equal(table_of(world, len(rounds)), expected)
+    np.testing.assert_array_equal(table_of(environment, len(rounds)), expected)
     for arm in range(3):
         place = np.where(is_reversed, 2 - arm, arm)
-        np.testing.assert_allclose(losses(world, arm, rounds), losses(LAW, place, rounds), rtol=1e-6)
+        np.testing.assert_allclose(losses(environment, arm, rounds), losses(LAW, place, rounds), rtol=1e-6)
 
 
 def test_switching_declares_the_moments_of_its_law():
-    world = jb.Switching(LAW)
-    assert world.moment_order == LAW.moment_order
-    assert world.moment(1.3) == LAW.moment(1.3)
+    environment = jb.Switching(LAW)
+    assert environment.moment_order == LAW.moment_order
+    assert environment.moment(1.3) == LAW.moment(1.3)
 
 
 # Corruption
 
 
 @jax.jit
-def _spoilt(world, rounds):
-    return jax.vmap(world.is_spoilt)(rounds)
+def _spoilt(environment, rounds):
+    return jax.vmap(environment.is_spoilt)(rounds)
 
 
-def spoilt(world, rounds):
-    return np.flatnonzero(_spoilt(world, jnp.arange(1, rounds + 1))) + 1
+def spoilt(environment, rounds):
+    return np.flatnonzero(_spoilt(environment, jnp.arange(1, rounds + 1))) + 1
 
 
 @pytest.mark.parametrize(("budget", "horizon"), [(0, 10), (1, 1), (10, 10), (7, 1000), (1000, 4096), (3000, 4097)])
@@ -334,9 +336,9 @@ def test_spoilt_rounds_are_drawn_evenly_and_by_seed():
 
 def test_a_spoilt_round_exchanges_the_best_and_the_worst():
     law = jb.Pareto(means=[0.5, 0.9, 0.1], tail_index=1.6)
-    world = jb.Corrupted(law, budget=5, horizon=T)
-    means = table_of(world)
-    here = np.isin(np.arange(1, T + 1), spoilt(world, 5000))
+    environment = jb.Corrupted(law, budget=5, horizon=T)
+    means = table_of(environment)
+    here = np.isin(np.arange(1, T + 1), spoilt(environment, 5000))
     np.testing.assert_allclose(means[here], [[0.5, 0.1, 0.9]] * 5)
     np.testing.assert_allclose(means[~here], [[0.5, 0.9, 0.1]] * (T - 5))
 
@@ -383,25 +385,25 @@ def test_walks_are_reflected_at_the_amplitude():
     x = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 3.5, 4.0, -0.5, -1.5, -3.0, 101.25])
     expected = [0.0, 0.5, 1.0, 0.5, 0.0, -1.0, -0.5, 0.0, -0.5, -0.5, 1.0, 0.75]
     np.testing.assert_allclose(quick_jit(reflected)(jnp.asarray(x, jnp.float32), jnp.float32(1)), expected, atol=1e-4)
-    world = jb.Drifting(LAW, "random_walk", amplitude=0.2, step=0.05)
-    moved = table_of(world, 5000) - MEANS
+    environment = jb.Drifting(LAW, "random_walk", amplitude=0.2, step=0.05)
+    moved = table_of(environment, 5000) - MEANS
     assert np.abs(moved).max() <= 0.2 + 1e-9
     assert (np.abs(moved).max(axis=0) > 0.15).all()
 
 
 def test_waves_beyond_the_precision_of_float32():
-    world = jb.Drifting(LAW, "sinusoidal", amplitude=0.2, period=1000)
+    environment = jb.Drifting(LAW, "sinusoidal", amplitude=0.2, period=1000)
     for t in (2**24 + 1, 2**30 + 77, 2**31 - 1):
         expected = np.asarray(MEANS) + 0.2 * np.sin(2 * np.pi * ((t - 1) % 1000 / 1000 + np.arange(3) / 3))
-        np.testing.assert_allclose(world.means(jnp.int32(t)), expected, rtol=1e-5)
+        np.testing.assert_allclose(environment.means(jnp.int32(t)), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("horizon", [2, 1000, 10**6])
 def test_the_minimax_gap_shrinks_with_the_horizon(horizon):
-    world = jb.MinimaxHard(num_arms=2, moment_order=1.5, horizon=horizon)
+    environment = jb.MinimaxHard(num_arms=2, moment_order=1.5, horizon=horizon)
     gap = 0.5 * (2 / horizon) ** (1 / 3)
-    np.testing.assert_allclose(world.means(1), [gap, 2 * gap], rtol=1e-5)
-    assert world.moment(1.5) == pytest.approx(1)
+    np.testing.assert_allclose(environment.means(1), [gap, 2 * gap], rtol=1e-5)
+    assert environment.moment(1.5) == pytest.approx(1)
     assert jb.MinimaxHard(num_arms=5, moment_order=1.5, horizon=2).pair.gap == 0.5
 
 
@@ -411,15 +413,15 @@ def test_the_minimax_gap_shrinks_with_the_horizon(horizon):
 @pytest.mark.parametrize(
     ("make", "parts"),
     [
-        (lambda: jb.Switching(), ["Switching.law", "None", "make one: jb.Pareto("]),
-        (lambda: jb.Switching("pareto"), ["Switching.law", "'pareto'", "make one: jb.Pareto("]),
-        (lambda: jb.Switching(jb.Pareto), ["Switching.law", "Pareto", "make one: jb.Pareto("]),
+        (lambda: jb.Switching(), ["Switching.law", "None", "pass jb.Pareto("]),
+        (lambda: jb.Switching("pareto"), ["Switching.law", "'pareto'", "pass jb.Pareto("]),
+        (lambda: jb.Switching(jb.Pareto), ["Switching.law", "Pareto", "pass jb.Pareto("]),
         (lambda: jb.Switching(LAW, lengths=[]), ["Switching.lengths", "[]", "a list of phase lengths"]),
         (lambda: jb.Switching(LAW, lengths=[1.5, 2]), ["Switching.lengths", "1.5", "whole", "count rounds"]),
         (lambda: jb.Switching(LAW, lengths=[5, math.inf]), ["Switching.lengths", "inf", "finite", "count rounds"]),
         (lambda: jb.Switching(LAW, growth=1.0), ["Switching.growth", "1.0", ">= 1.01", "lengths=[...]"]),
         (lambda: jb.Switching(LAW, lengths=[5, 0]), ["Switching.lengths", "0.0", ">= 1", "at least 1"]),
-        (lambda: jb.Swap(jb.Pareto), ["Swap.law", "Pareto", "make one: jb.Pareto("]),
+        (lambda: jb.Swap(jb.Pareto), ["Swap.law", "Pareto", "pass jb.Pareto("]),
         (lambda: jb.Swap(LAW, at=1.5), ["Swap.at", "1.5", "<= 1", "share of the horizon"]),
         (lambda: jb.Swap(LAW, horizon=0), ["Swap.horizon", "0", ">= 1", "that of the run"]),
         (lambda: jb.Shifting(LAW, shift=0), ["Shifting.shift", "0", "> 0"]),

@@ -8,7 +8,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit import sensitivity
 from jaxbandit.sensitivity.score import _conditioned
-from tests.worlds import LAWS
+from tests.environments import LAWS
 
 PARETO = jb.Pareto(means=[1.0, 2.0], tail_index=1.3)
 LOMAX = jb.Lomax(means=[0.5, 1.0, 1.5], tail_index=1.5)
@@ -30,17 +30,19 @@ def z_score(found, expected):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("policy", "parameter", "world"), TRIPLES)
-def test_it_agrees_with_coupled_differences_and_the_plain_one_does_not(policy, parameter, world):
+@pytest.mark.parametrize(("policy", "parameter", "environment"), TRIPLES)
+def test_it_agrees_with_coupled_differences_and_the_plain_one_does_not(policy, parameter, environment):
     # Within 4 standard errors: a false alarm in 16,000 for each triple.
-    difference = sensitivity.local(policy, world, [parameter], horizon=100, num_seeds=30_000, seed=1, check_seeds=0)
+    difference = sensitivity.local(
+        policy, environment, [parameter], horizon=100, num_seeds=30_000, seed=1, check_seeds=0
+    )
     scored = {
-        plain: sensitivity.score(policy, world, parameter, horizon=100, num_seeds=16_384, plain=plain)
+        plain: sensitivity.score(policy, environment, parameter, horizon=100, num_seeds=16_384, plain=plain)
         for plain in (False, True)
     }
     assert abs(z_score(scored[False], difference)) < 4
     assert abs(z_score(scored[True], difference)) > 4
-    if parameter == "initial_scale" and world is PARETO:
+    if parameter == "initial_scale" and environment is PARETO:
         # The derivative is -1.75 and the plain estimate +7.4, wrong in sign; z = 5, a false alarm in 1.7 million.
         for plain, expected in ((False, -1.75), (True, 7.4)):
             assert abs(scored[plain].gradient - expected) < 5 * scored[plain].gradient_stderr
@@ -68,21 +70,21 @@ def test_survival_is_that_of_the_law(name, x64):
     for example in LAWS[name]:
         for arm, law in enumerate(example.laws):
             z = law.isf(np.array([0.999, 0.9, 0.5, 0.1, 1e-3, 1e-6]))
-            found = [float(example.world.survival(jnp.asarray(one), jnp.int32(arm))) for one in z]
+            found = [float(example.environment.survival(jnp.asarray(one), jnp.int32(arm))) for one in z]
             np.testing.assert_allclose(found, law.sf(z), rtol=1e-9)
-    assert float(example.world.survival(jnp.asarray(-1e9), jnp.int32(0))) == 1
+    assert float(example.environment.survival(jnp.asarray(-1e9), jnp.int32(0))) == 1
 
 
 @pytest.mark.parametrize("threshold", [0.2, 1.0])
 def test_a_conditioned_loss_keeps_its_law_as_the_threshold_moves(threshold, x64):
     # For a smooth g, d/dC E[g(l) 1(|l| < C)] = g(C) f(C) + g(-C) f(-C): what the score and the moving loss must
     # give together, by an average over the quantiles of a normal law.
-    world = jb.Gaussian(means=[0.3], scale=1.0)
+    environment = jb.Gaussian(means=[0.3], scale=1.0)
     levels = (np.arange(4_000) + 0.5) / 4_000
     losses = jnp.asarray(0.3 + np.sqrt(2) * np.asarray(jax.scipy.special.erfinv(2 * levels - 1)))
 
     def survival(z):
-        return world.survival(z, jnp.int32(0))
+        return environment.survival(z, jnp.int32(0))
 
     def one(loss):
         def kept(C):
@@ -98,7 +100,7 @@ def test_a_conditioned_loss_keeps_its_law_as_the_threshold_moves(threshold, x64)
 
 
 @pytest.mark.parametrize(
-    ("policy", "world", "parameter", "message"),
+    ("policy", "environment", "parameter", "message"),
     [
         (jb.UCB1(), PARETO, "exploration", r"UCB1 has no keeps_below.*uniINF and HTINF; local\(\) takes any"),
         (UNIINF, jb.Bernoulli(means=[0.2, 0.5]), "threshold", r"Bernoulli has no survival.*local\(\) takes any"),
@@ -106,6 +108,6 @@ def test_a_conditioned_loss_keeps_its_law_as_the_threshold_moves(threshold, x64)
         (UNIINF, PARETO, "damped", "static"),
     ],
 )
-def test_what_it_cannot_do_it_refuses(policy, world, parameter, message):
+def test_what_it_cannot_do_it_refuses(policy, environment, parameter, message):
     with pytest.raises(ValueError, match=message):
-        sensitivity.score(policy, world, parameter, horizon=10, num_seeds=4)
+        sensitivity.score(policy, environment, parameter, horizon=10, num_seeds=4)

@@ -18,14 +18,14 @@ SCRIPT = """
 import jaxbandit as jb
 from jaxbandit import sensitivity
 
-world = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
+environment = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
 
 def local(horizon):
     names = ["initial_scale", "threshold"]
-    sensitivity.local(jb.UniINF(horizon=horizon), world, names, horizon=horizon, num_seeds={seeds})
+    sensitivity.local(jb.UniINF(horizon=horizon), environment, names, horizon=horizon, num_seeds={seeds})
 
 def traced(horizon):
-    jb.simulate(jb.UniINF(horizon=horizon), world, horizon=horizon, num_seeds={seeds}, trace={seeds})
+    jb.simulate(jb.UniINF(horizon=horizon), environment, horizon=horizon, num_seeds={seeds}, trace={seeds})
 
 for horizon in ({short}, {short}, {long}):  # the first one compiles
     {play}(horizon)

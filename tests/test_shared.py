@@ -43,8 +43,10 @@ class PerLane(Table):
 POLICY = jb.Uniform()
 
 
-def run(world, **options):
-    return jb.simulate(POLICY, world, **{"horizon": ROUNDS, "num_seeds": 70, "engine": jb.Engine(block=64)} | options)
+def run(environment, **options):
+    return jb.simulate(
+        POLICY, environment, **{"horizon": ROUNDS, "num_seeds": 70, "engine": jb.Engine(block=64)} | options
+    )
 
 
 @pytest.mark.slow
@@ -73,8 +75,8 @@ def test_a_table_has_no_lane_axis_and_is_there_once(make, monkeypatch):
 
 
 def test_the_memory_of_a_game_does_not_grow_with_the_table():
-    def lane_bytes(world):
-        return native.compiled(Shape.of(POLICY, world, Plan(stationary=False))).lane_bytes
+    def lane_bytes(environment):
+        return native.compiled(Shape.of(POLICY, environment, Plan(stationary=False))).lane_bytes
 
     big = np.tile(TABLE, (100, 1))
     assert lane_bytes(Table(big)) == lane_bytes(Table(TABLE)) < TABLE.size
@@ -99,9 +101,11 @@ def test_regret_is_that_of_the_table():
         np.testing.assert_allclose(ds.regret[n], expected[ds["round"].values - 1], atol=1e-4)
 
 
-def test_shared_leaves_are_found_inside_other_worlds():
-    world = jb.Switching(jb.Switching(Table(TABLE)))
-    flags = dict(zip([np.shape(leaf) for leaf in jax.tree.leaves(world)], shared_leaves(world), strict=True))
+def test_shared_leaves_are_found_inside_other_environments():
+    environment = jb.Switching(jb.Switching(Table(TABLE)))
+    flags = dict(
+        zip([np.shape(leaf) for leaf in jax.tree.leaves(environment)], shared_leaves(environment), strict=True)
+    )
     assert flags.pop(TABLE.shape)
     assert not any(flags.values())
     assert shared_leaves({"a": 1, "b": (2, 3)}) == [False] * 3
@@ -122,7 +126,7 @@ def test_bad_tables(table, message):
         Table(means=table)
 
 
-def test_a_world_may_refuse_a_horizon_or_adapt_to_it():
+def test_a_environment_may_refuse_a_horizon_or_adapt_to_it():
     @pytree
     class Short(Table):
         def at_horizon(self, horizon):

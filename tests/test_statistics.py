@@ -196,11 +196,11 @@ def correlated(rng, shifts, cells: int, seeds: int) -> xr.Dataset:
 
 
 def test_equals_are_seldom_declared_different():
-    """1000 worlds, six policies with equal means, 15 pairs each: at most 5 % of the worlds have a false winner."""
+    """1000 environments, six policies with equal means, 15 pairs each: at most 5 % have a false winner."""
     found = ranking(correlated(np.random.default_rng(9), [0.0] * 6, 1_000, 100))
     assert_covers(~(found.beaten_by > 0).any("policy").values, 0.95)
     plain = (found.p < 0.05).any(("policy", "rival"))
-    assert plain.mean() > 0.2  # uncorrected, a fifth of the worlds and more have one
+    assert plain.mean() > 0.2  # uncorrected, a fifth of the environments and more have one
 
 
 def test_a_skewed_mean_is_tested_at_its_level():

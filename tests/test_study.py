@@ -48,11 +48,11 @@ def made(**changes) -> Study:
 
 
 def test_lists_are_axes_and_vectors_are_values():
-    worlds = made().worlds()
-    assert [world.environment.tail_index for world in worlds] == [1.2, 1.6]
-    assert all(world.environment.num_arms == 2 for world in worlds)
+    environments = made().declared()
+    assert [environment.environment.tail_index for environment in environments] == [1.2, 1.6]
+    assert all(environment.environment.num_arms == 2 for environment in environments)
     swept = made(environments=[{"name": "bernoulli", "means": [[0.1, 0.2], [0.3, 0.4]]}])
-    assert len(swept.worlds()) == 2
+    assert len(swept.declared()) == 2
 
 
 def test_zip_joins_axes_and_the_rest_is_a_product():
@@ -71,8 +71,8 @@ def test_zip_joins_axes_and_the_rest_is_a_product():
     assert len(one.policy_grids()[0].points) == 4
 
 
-def test_references_are_looked_up_in_each_world():
-    told = made(policies=[{"name": "htinf", "moment_order": "world", "moment_bound": "world"}])
+def test_references_are_looked_up_in_each_environment():
+    told = made(policies=[{"name": "htinf", "moment_order": "environment", "moment_bound": "environment"}])
     games = cells.games(told)
     for game in games:
         alpha = game.environment.moment_order
@@ -82,20 +82,22 @@ def test_references_are_looked_up_in_each_world():
 
 
 def test_a_bound_is_that_of_the_order_the_policy_is_told():
-    told = made(policies=[{"name": "htinf", "moment_order": [1.1, "world"], "moment_bound": "world"}])
+    told = made(policies=[{"name": "htinf", "moment_order": [1.1, "environment"], "moment_bound": "environment"}])
     fixed, by_reference = [game for game in cells.games(told) if game.index[1] == 1]
     assert fixed.policy.moment_bound == fixed.environment.moment(1.1)
     assert by_reference.policy.moment_order == pytest.approx(1.54)
-    assert labels([("htinf", told.policy_grids()[0])]) == ["htinf[moment_order=1.1]", "htinf[moment_order=world]"]
+    assert labels([("htinf", told.policy_grids()[0])]) == ["htinf[moment_order=1.1]", "htinf[moment_order=environment]"]
 
 
-def test_a_world_may_declare_another_order():
-    worlds = made(environments=[{"name": "pareto", "means": [1.0], "tail_index": 1.6, "moment_order": 1.3}]).worlds()
-    assert worlds[0].moment_order == 1.3
+def test_a_environment_may_declare_another_order():
+    environments = made(
+        environments=[{"name": "pareto", "means": [1.0], "tail_index": 1.6, "moment_order": 1.3}]
+    ).declared()
+    assert environments[0].moment_order == 1.3
 
 
 def test_horizon_by_reference_default_and_own():
-    entries_ = [{"name": "uniinf"}, {"name": "uniinf", "horizon": "world"}, {"name": "uniinf", "horizon": 7}]
+    entries_ = [{"name": "uniinf"}, {"name": "uniinf", "horizon": "environment"}, {"name": "uniinf", "horizon": 7}]
     grids = made(policies=entries_).policy_grids()
     assert [grid.points[0].horizon for grid in grids] == [100, 100, 7]
 
@@ -105,9 +107,9 @@ def test_a_policy_may_have_its_own_seeds():
     assert [game.num_seeds for game in games] == [9, 9, 4, 4]
 
 
-def test_worlds_inside_worlds_are_swept():
+def test_environments_inside_environments_are_swept():
     law = {"name": "pareto", "means": [0.5, 1.0], "tail_index": [1.2, 1.6]}
-    assert len(made(environments=[{"name": "switching", "law": law}]).worlds()) == 2
+    assert len(made(environments=[{"name": "switching", "law": law}]).declared()) == 2
 
 
 def test_a_policy_of_ones_own_beside_the_study(tmp_path, monkeypatch):
@@ -144,7 +146,7 @@ def test_entries_that_are_made_from_files_know_the_studys_directory(tmp_path, mo
     path = tmp_path / "study.toml"
     entry = '[[environments]]\nname = "bernoulli"\ntable = "means.txt"\n'
     path.write_text('horizon = 9\nnum_seeds = 1\n[[policies]]\nname = "uniform"\n' + entry)
-    assert Study.load(path).worlds()[0].environment.arm_means.tolist() == [0.25, 0.75]
+    assert Study.load(path).declared()[0].environment.arm_means.tolist() == [0.25, 0.75]
 
 
 def test_python_and_toml_are_the_same_study(tmp_path):
@@ -226,7 +228,10 @@ def test_what_determines_the_numbers_is_in_the_key():
             },
             "lists of one length: initial_scale has 2, threshold has 3",
         ),
-        ({"policies": [{"name": "htinf", "moment_order": "wrld", "moment_bound": 1}]}, 'must be a number or "world"'),
+        (
+            {"policies": [{"name": "htinf", "moment_order": "wrld", "moment_bound": 1}]},
+            'must be a number or "environment"',
+        ),
         ({"policies": [{"name": "uniinf", "initial_scale": []}]}, "swept over no value"),
         ({"policies": [{"name": "uniform", "num_seeds": 0}]}, "num_seeds must be a whole number >= 1"),
         (

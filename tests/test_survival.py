@@ -53,7 +53,7 @@ def cell_paths(directory: pathlib.Path) -> list[pathlib.Path]:
     return sorted((directory / "cells").iterdir())
 
 
-def test_a_stationary_world_has_simulates_numbers(done):
+def test_a_stationary_environment_has_simulates_numbers(done):
     means = [[0.2, 0.8], [0.4, 0.5], [0.1, 0.3]]
     expected = jb.simulate(
         [jb.Exp3()], [jb.grid(jb.Bernoulli, means=means)], horizon=50, num_seeds=40, record=5, engine=ENGINE

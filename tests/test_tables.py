@@ -40,9 +40,9 @@ def test_every_kind_of_file_gives_the_table(kind, tmp_path):
     assert table.losses.dtype == np.float64
     assert table.arms == (("arm0", "arm1", "arm2") if kind == "npy" else ARMS)
     assert table.name == "latency"
-    world = table.replay(order="resampled", scale=0.5)
-    assert (world.name, world.order, world.rewards) == ("latency", "resampled", False)
-    np.testing.assert_allclose(world.means(1), 0.5 * LOSSES.mean(axis=0), rtol=1e-6)
+    environment = table.replay(order="resampled", scale=0.5)
+    assert (environment.name, environment.order, environment.rewards) == ("latency", "resampled", False)
+    np.testing.assert_allclose(environment.means(1), 0.5 * LOSSES.mean(axis=0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["npz", "csv", "parquet"])

@@ -14,8 +14,8 @@ import scipy.stats
 
 import jaxbandit as jb
 from jaxbandit import random
+from tests.environments import LAWS, exceedances
 from tests.helpers import RARE, assert_binomial
-from tests.worlds import LAWS, exceedances
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def loss_stream(t):
 
 
 @pytest.mark.parametrize(
-    ("world", "law", "uniform_of", "sides"),
+    ("environment", "law", "uniform_of", "sides"),
     [
         (
             jb.Pareto(means=[1.0], tail_index=1.3),
@@ -70,9 +70,9 @@ def loss_stream(t):
     ],
     ids=["pareto", "student_t"],
 )
-def test_tails_are_drawn_to_their_end(world, law, uniform_of, sides):
+def test_tails_are_drawn_to_their_end(environment, law, uniform_of, sides):
     lower = law.ppf(TAIL) if "lower" in sides else -np.inf
-    rounds, losses = beyond(lambda t: world.loss(t, jnp.int32(0), loss_stream(t)), lower, law.isf(TAIL))
+    rounds, losses = beyond(lambda t: environment.loss(t, jnp.int32(0), loss_stream(t)), lower, law.isf(TAIL))
     assert np.isfinite(losses).all()
     uniforms = np.asarray(jax.vmap(lambda t: uniform_of(loss_stream(t)))(jnp.asarray(rounds)))
     for side in sides:
@@ -103,9 +103,9 @@ def test_tail_down_to_one_in_ten_million(name):
     levels, arm = (1e-5, 1e-6, 1e-7), 2
     thresholds = [float(np.float32(example.laws[arm].isf(level))) for level in levels]
     signed = example.laws[arm].support()[0] < 0
-    world = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), example.world)
+    environment = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), example.environment)
     chunks = jnp.int32(DEEP // 2**14)
-    counts = np.asarray(exceedances(world, jnp.int32(arm), jb.game_key(1, 0), tuple(thresholds), chunks))
+    counts = np.asarray(exceedances(environment, jnp.int32(arm), jb.game_key(1, 0), tuple(thresholds), chunks))
     for n, level in enumerate(levels):
         assert_binomial(counts[n], DEEP, level)
         if signed:

@@ -1,4 +1,4 @@
-"""Tuning and worst cases of policies whose best value and worst world are known."""
+"""Tuning and worst cases of policies whose best value and worst environment are known."""
 
 import json
 import threading
@@ -20,10 +20,10 @@ from jaxbandit.search.study import tune_study, worst_study
 from jaxbandit.types import Array, field, pytree
 from tests.helpers import assert_mean
 
-WORLD = jb.Bernoulli(means=[0.25, 0.75])
+ENVIRONMENT = jb.Bernoulli(means=[0.25, 0.75])
 BEST = {"rate": 2.0, "width": 0.5}
 TINY = {"num_seeds": 32, "held_out_seeds": 64, "test_seeds": 256, "check_every": 5}
-FEW = {"num_worlds": 4, "held_out_worlds": 4, "test_worlds": 16}
+FEW = {"num_environments": 4, "held_out_environments": 4, "test_environments": 16}
 
 
 class Nothing(NamedTuple):
@@ -60,7 +60,7 @@ EVEN = Valley(rate=2.0 * np.exp(np.sqrt(2.0)))
 
 
 def expected_regret(rate, width=0.5, horizon=50):
-    """In ``WORLD``, whose gap is 1/2."""
+    """In ``ENVIRONMENT``, whose gap is 1/2."""
     off = np.log(rate / 2.0) ** 2 + np.log(width / 0.5) ** 2
     return horizon * 0.5 * min(0.1 + 0.2 * off, 0.9)
 
@@ -68,7 +68,7 @@ def expected_regret(rate, width=0.5, horizon=50):
 @pytest.mark.slow
 @pytest.mark.parametrize("gradient", ["spsa", pytest.param("differences", marks=pytest.mark.slow)])
 def test_finds_the_known_minimiser_in_one_compile(gradient):
-    family = jb.Family(WORLD, {"gap": (0.4, 0.6)})
+    family = jb.Family(ENVIRONMENT, {"gap": (0.4, 0.6)})
     box = {"rate": [0.1, 100.0], "width": [0.05, 20.0]}
     start = Valley(rate=0.7, width=1.0)
     jb.tune(start, family, horizon=50, parameters=box, gradient=gradient, steps=1, **TINY, **FEW)
@@ -85,18 +85,25 @@ def test_finds_the_known_minimiser_in_one_compile(gradient):
 
 
 def test_a_default_at_the_optimum_is_said_to_be_within_noise():
-    ds = jb.tune(Valley(rate=2.0), WORLD, horizon=50, parameters=["rate"], steps=5, **TINY)
+    ds = jb.tune(Valley(rate=2.0), ENVIRONMENT, horizon=50, parameters=["rate"], steps=5, **TINY)
     assert ds.attrs["within_noise"] == 1
     assert "the default is within noise of the optimum found" in ds.attrs["verdict"]
     assert float(ds.low[0]) == pytest.approx(0.002) and float(ds.high[0]) == pytest.approx(2_000.0)
 
 
-def test_stops_early_when_the_held_out_worlds_see_no_gain():
+def test_stops_early_when_the_held_out_environments_see_no_gain():
     """A rate that leads away from the optimum at every step: the start is kept."""
     uphill = optax.chain(optax.scale(-1.0), optax.adam(0.2))
     settings = TINY | {"check_every": 1}
     ds = jb.tune(
-        Valley(rate=1.5), WORLD, horizon=50, parameters=["rate"], optimiser=uphill, steps=50, patience=3, **settings
+        Valley(rate=1.5),
+        ENVIRONMENT,
+        horizon=50,
+        parameters=["rate"],
+        optimiser=uphill,
+        steps=50,
+        patience=3,
+        **settings,
     )
     assert ds.sizes["step"] < 20
     assert float(ds.tuned[0]) == pytest.approx(float(ds.value[int(np.argmin(ds.held_out.values)), 0]))
@@ -106,8 +113,8 @@ def test_paired_difference_covers_the_truth():
     """Default and tuned value fixed: 5 standard errors of the difference, a false alarm in 1.7 million."""
     still = optax.sgd(0.0)
     ds = jb.tune(
-        lambda world, horizon: Valley(rate=1.0),
-        WORLD,
+        lambda environment, horizon: Valley(rate=1.0),
+        ENVIRONMENT,
         horizon=50,
         parameters=["rate"],
         optimiser=still,
@@ -115,14 +122,14 @@ def test_paired_difference_covers_the_truth():
         **TINY,
     )
     assert float(ds.difference) == 0 and float(ds.difference_low) == 0
-    default = ds.world_regret.sel(candidate="default").item()
+    default = ds.environment_regret.sel(candidate="default").item()
     assert abs(default - expected_regret(1.0)) < 5 * 0.5 * np.sqrt(50 * 0.25 / 256)
 
 
 def test_resumed_trace_is_the_same_to_the_bit(tmp_path):
     def search(path, **more):
         return jb.tune(
-            Valley(rate=0.7), WORLD, horizon=50, parameters=["rate", "width"], steps=8, path=path, **TINY, **more
+            Valley(rate=0.7), ENVIRONMENT, horizon=50, parameters=["rate", "width"], steps=8, path=path, **TINY, **more
         )
 
     whole = search(tmp_path / "whole.nc")
@@ -146,7 +153,7 @@ def test_resumed_trace_is_the_same_to_the_bit(tmp_path):
     with pytest.raises(ValueError, match=r"made with other settings .*steps = 8, now 9"):
         jb.tune(
             Valley(rate=0.7),
-            WORLD,
+            ENVIRONMENT,
             horizon=50,
             parameters=["rate", "width"],
             steps=9,
@@ -171,7 +178,7 @@ def test_resumed_trace_is_the_same_to_the_bit(tmp_path):
 )
 def test_bad_settings_name_the_remedy(settings, message):
     with pytest.raises(ValueError, match=message):
-        jb.tune(Valley(), WORLD, horizon=50, **settings)
+        jb.tune(Valley(), ENVIRONMENT, horizon=50, **settings)
 
 
 def test_uniform_play_is_worst_at_the_largest_gap():
@@ -202,7 +209,7 @@ def test_fresh_games_are_fresh():
 
 @pytest.mark.parametrize("method", ["evolution", pytest.param("gradient", marks=pytest.mark.slow)])
 def test_worst_case_resumes_to_the_same_bits(tmp_path, method):
-    path, family = tmp_path / "t.nc", jb.Family(WORLD, {"gap": (0.1, 0.6)})
+    path, family = tmp_path / "t.nc", jb.Family(ENVIRONMENT, {"gap": (0.1, 0.6)})
     small = {"num_seeds": 16, "final_seeds": 16, "test_seeds": 32, "steps": 4, "method": method}
     whole = jb.worst(EVEN, family, horizon=40, path=path, **small)
     rows = [name for name in whole.data_vars if "step" in whole[name].dims]
@@ -218,17 +225,19 @@ def test_worst_case_resumes_to_the_same_bits(tmp_path, method):
 
 
 @pytest.mark.slow
-def test_a_policy_is_told_the_world_it_meets():
-    def told(world, horizon):
-        return jb.HTINF(moment_order=world.moment_order, moment_bound=world.moment(world.moment_order))
+def test_a_policy_is_told_the_environment_it_meets():
+    def told(environment, horizon):
+        return jb.HTINF(
+            moment_order=environment.moment_order, moment_bound=environment.moment(environment.moment_order)
+        )
 
     family = jb.Family(jb.Pareto(means=[0.5, 1.0], tail_index=1.6), {"tail_index": (1.2, 1.9), "gap": (0.1, 1.0)})
     small = {"num_seeds": 16, "final_seeds": 16, "test_seeds": 32, "steps": 4}
     ds = jb.worst(told, family, horizon=40, objective="ratio", **small)
     alpha = 1 + 0.9 * (float(ds.worst.sel(parameter="tail_index")) - 1)
     assert float(ds.moment_order) == pytest.approx(alpha)
-    world = family.at(dict(zip(ds.parameter.values.tolist(), ds.worst.values.tolist(), strict=True)))
-    again = final_regret([told(world, 40)], [world], horizon=40, num_seeds=32, seed=derived_seed(0, TEST))
+    environment = family.at(dict(zip(ds.parameter.values.tolist(), ds.worst.values.tolist(), strict=True)))
+    again = final_regret([told(environment, 40)], [environment], horizon=40, num_seeds=32, seed=derived_seed(0, TEST))
     assert float(ds.regret) == pytest.approx(again.mean(), rel=1e-6)
     assert float(ds.estimate.max()) < float(ds.searched) + 1e-9 < 2.0  # in units of the bound
 
@@ -240,7 +249,7 @@ def test_switch_times_can_be_searched():
     ds = jb.worst(Valley(rate=2.0), family, horizon=100, steps=10, num_seeds=16, final_seeds=32, test_seeds=64)
     assert float(ds.worst[0]) < 0.1  # after the swap the arm it plays is the bad one
     with pytest.raises(ValueError, match=r"horizon cannot be moved: it takes whole numbers only|horizon.*not set"):
-        jb.worst(Valley(), jb.Family(jb.Swap(WORLD), {"horizon": (5.0, 10.0)}), horizon=100)
+        jb.worst(Valley(), jb.Family(jb.Swap(ENVIRONMENT), {"horizon": (5.0, 10.0)}), horizon=100)
 
 
 OTHER = """
@@ -273,9 +282,9 @@ num_seeds = 8
 
 [tune]
 parameters = {rate = [0.1, 40.0]}
-worlds = {gap = [0.2, 0.6]}
+environments = {gap = [0.2, 0.6]}
 steps = 2
-num_worlds = 2
+num_environments = 2
 num_seeds = 8
 """
 )
@@ -314,8 +323,8 @@ def test_study_sections_are_checked(tmp_path):
 
     study = load(STUDY)
     assert jb.Study.load(study.save(tmp_path / "copy.toml")).tune == study.tune
-    with pytest.raises(ValueError, match="tune: unknown key 'num_world'; did you mean 'num_worlds'"):
-        load(STUDY.replace("num_worlds", "num_world"))
+    with pytest.raises(ValueError, match="tune: unknown key 'num_environment'; did you mean 'num_environments'"):
+        load(STUDY.replace("num_environments", "num_environment"))
     with pytest.raises(ValueError, match="Valley has no parameter 'rat' that can be moved; did you mean 'rate'"):
         list(tune_study(load(STUDY.replace("{rate", "{rat")), tmp_path))
     with pytest.raises(ValueError, match=r"no \[tune\] section"):
@@ -324,7 +333,9 @@ def test_study_sections_are_checked(tmp_path):
         list(worst_study(load(STUDY.replace("rate = 0.5", "rate = [0.5, 1.0]")), tmp_path))
     with pytest.raises(ValueError, match=r"horizons: .*must be increasing rounds"):
         load(STUDY.replace("[30, 60]", "[60, 30]"))
-    told = STUDY.replace('"tests.test_tune:Valley"', '"htinf"\nmoment_order = "world"\nmoment_bound = "world"', 1)
+    told = STUDY.replace(
+        '"tests.test_tune:Valley"', '"htinf"\nmoment_order = "environment"\nmoment_bound = "environment"', 1
+    )
     with pytest.raises(ValueError, match="leave the key moment_order out"):
         list(worst_study(load(told.replace("means = [0.2, 0.6]", "means = [0.2, 0.6]\nmoment_order = 1.5")), tmp_path))
 
@@ -333,16 +344,22 @@ def test_study_sections_are_checked(tmp_path):
 def test_tuning_for_the_tail_of_regret():
     """Mean and CVaR have one optimum in the valley; the CVaR's own value is that of the worst tenth."""
     ds = jb.tune(
-        Valley(rate=0.5), WORLD, horizon=100, parameters={"rate": [0.05, 50.0]}, objective="cvar", steps=60, **TINY
+        Valley(rate=0.5),
+        ENVIRONMENT,
+        horizon=100,
+        parameters={"rate": [0.05, 50.0]},
+        objective="cvar",
+        steps=60,
+        **TINY,
     )
     assert abs(np.log(float(ds.tuned[0]) / 2.0)) < 0.35
-    regret = ds.world_regret.sel(candidate="tuned").item()
+    regret = ds.environment_regret.sel(candidate="tuned").item()
     assert float(ds.regret.sel(candidate="tuned")) > regret + 1
     assert "CVaR" in ds.attrs["verdict"]
 
 
 @pytest.mark.slow
-def test_tuned_uniinf_beats_its_default_on_unseen_worlds():
+def test_tuned_uniinf_beats_its_default_on_unseen_environments():
     """The gain is far beyond noise (some 40 % at this horizon), so that the sign cannot flip."""
     family = jb.Family(jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6), {"tail_index": (1.2, 2.0), "gap": (0.2, 1.0)})
     ds = jb.tune(

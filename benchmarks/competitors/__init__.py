@@ -1,6 +1,6 @@
 """What the package is timed against: the same game, uniINF on Pareto losses, written the other ways.
 
-Each function takes the world and the size of the run, does whatever is done once (compiling, warming
+Each function takes the environment and the size of the run, does whatever is done once (compiling, warming
 up), and returns ``run``: no arguments, a whole run, the regret of every seed ``[N]`` in float64. All
 play the same algorithm with the same compensated sums and keep the same tallies (pulls, suffered
 loss, first failure), from 128 random bits a round. ``cpp`` and ``numba_prange`` draw the package's own bits. ``cpp``,

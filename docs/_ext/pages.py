@@ -1,4 +1,4 @@
-"""What the reference says by itself: every registered policy and world, every command.
+"""What the reference says by itself: every registered policy and environment, every command.
 
 A line ``<!-- policies -->`` of a page is replaced by what ``MARKERS["policies"]()`` returns.
 """
@@ -35,8 +35,8 @@ def policies() -> str:
     )
 
 
-def worlds(part: str) -> str:
-    """The worlds that one part of ``jaxbandit.environments`` defines."""
+def environments(part: str) -> str:
+    """The environments that one part of ``jaxbandit.environments`` defines."""
     inside = f"jaxbandit.environments.{part}"
     return members({key: cls for key, cls in jb.ENVIRONMENTS.items() if cls.__module__.startswith(inside)})
 
@@ -64,9 +64,9 @@ def commands() -> str:
 
 MARKERS = {
     "policies": policies,
-    "laws": lambda: worlds("laws"),
-    "schedules": lambda: worlds("schedules"),
-    "replay": lambda: worlds("replay"),
+    "laws": lambda: environments("laws"),
+    "schedules": lambda: environments("schedules"),
+    "replay": lambda: environments("replay"),
     "commands": commands,
 }
 

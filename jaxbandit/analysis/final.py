@@ -15,13 +15,15 @@ def final_summary(ds: xr.Dataset) -> xr.Dataset:
         return summary(ds).assign(seeds=ds.seeds)
     per_cell = max(1, ds.regret.nbytes // max(1, ds.sizes["policy"] * ds.sizes["environment"]))
     at_once = max(1, SUMMARY_BYTES // (4 * per_cell))
-    worlds = max(1, min(at_once, ds.sizes["environment"]))
-    policies = max(1, at_once // worlds)
+    environments = max(1, min(at_once, ds.sizes["environment"]))
+    policies = max(1, at_once // environments)
     rows = []
     for p in range(0, ds.sizes["policy"], policies):
         row = [
-            summary(ds[["regret", "failed"]].isel(policy=slice(p, p + policies), environment=slice(e, e + worlds)))
-            for e in range(0, ds.sizes["environment"], worlds)
+            summary(
+                ds[["regret", "failed"]].isel(policy=slice(p, p + policies), environment=slice(e, e + environments))
+            )
+            for e in range(0, ds.sizes["environment"], environments)
         ]
         rows.append(xr.concat(row, "environment") if len(row) > 1 else row[0])
     whole = xr.concat(rows, "policy") if len(rows) > 1 else rows[0]

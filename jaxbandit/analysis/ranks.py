@@ -10,17 +10,17 @@ from jaxbandit.analysis.statistics import two_sided
 
 
 def ranking(ds: xr.Dataset, *, at: int | None = None, level: float = 0.95, variable: str = "regret") -> xr.Dataset:
-    """Policies in the order of their mean regret, world by world, with every pair tested.
+    """Policies in the order of their mean regret, environment by environment, with every pair tested.
 
     Game n of every policy meets the same luck, so two policies are compared by their difference seed by seed.
     The test of a zero mean is Hall's: the t statistic, transformed to take out its skewness, against
-    Student's law. The p-values of all pairs of a world are corrected by Holm's method, so that with the stated
+    Student's law. The p-values of all pairs of an environment are corrected by Holm's method, so that with the stated
     confidence *no* pair of equals is declared different.
 
     Args:
       ds: What ``simulate`` returned: dimensions ``policy``, ``seed``, ``round`` and perhaps ``environment``.
       at: The recorded round to compare at; default the last.
-      level: Confidence, over all pairs of a world.
+      level: Confidence, over all pairs of an environment.
       variable: What to rank by; less is better.
 
     Returns:
@@ -34,8 +34,8 @@ def ranking(ds: xr.Dataset, *, at: int | None = None, level: float = 0.95, varia
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Bernoulli(means=[0.1, 0.9])
-      >>> ds = jb.simulate([jb.Uniform(), jb.UCB1()], [world], horizon=200, num_seeds=64)
+      >>> environment = jb.Bernoulli(means=[0.1, 0.9])
+      >>> ds = jb.simulate([jb.Uniform(), jb.UCB1()], [environment], horizon=200, num_seeds=64)
       >>> found = ranking(ds).isel(environment=0)
       >>> found["rank"].values.tolist(), found.beaten_by.values.tolist()
       ([2, 1], [1, 0])

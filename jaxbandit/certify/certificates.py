@@ -24,7 +24,7 @@ from jaxbandit.policies import UniINF
 from jaxbandit.progress import Progress, bar
 from jaxbandit.studies import entries, study
 
-HORIZON, NUM_SEEDS = 10_000, 1_280  # times eight worlds: 1e8 seed-rounds
+HORIZON, NUM_SEEDS = 10_000, 1_280  # times eight environments: 1e8 seed-rounds
 QUICK_HORIZON, QUICK_SEEDS = 1_000, 64
 LEVEL = 0.9999  # of the intervals over seeds
 
@@ -41,30 +41,34 @@ EXPECTATIONS = {
 }
 
 
-def default_worlds(arms: Sequence[int] = (2, 10)) -> dict[str, Environment]:
-    """What is played if no world is named: heavy tails of one and two signs, a changing world, a bounded one."""
-    worlds: dict[str, Environment] = {}
+def default_environments(arms: Sequence[int] = (2, 10)) -> dict[str, Environment]:
+    """Returns the default environments: heavy tails of one and two signs, a changing one and a bounded one."""
+    environments: dict[str, Environment] = {}
     for num_arms in arms:
         means = [0.5] + [1.0] * (num_arms - 1)
-        worlds |= {
+        environments |= {
             f"Pareto 1.3, K = {num_arms}": Pareto(means, 1.3),  # pyright: ignore[reportArgumentType]
             f"Student-t 1.5, K = {num_arms}": StudentT(means, 1.5),  # pyright: ignore[reportArgumentType]
             f"switching Pareto 1.3, K = {num_arms}": Switching(Pareto(means, 1.3)),  # pyright: ignore[reportArgumentType]
             f"Bernoulli, K = {num_arms}": Bernoulli([0.3] + [0.6] * (num_arms - 1)),  # pyright: ignore[reportArgumentType]
         }
-    return worlds
+    return environments
 
 
-def read_worlds(text: str) -> dict[str, Environment]:
-    """The worlds of a study file, or the one of an inline table such as ``{name = "pareto", means = [0.5, 1.0]}``."""
+def read_environments(text: str) -> dict[str, Environment]:
+    """Returns the environments of a study file, or that of an inline table such as ``{name = "pareto", ...}``."""
     if text.endswith(".toml"):
         listed = study.Study.load(text).environment_entries()
     else:
         try:
-            entry = tomllib.loads(f"world = {text}")["world"] if text.lstrip().startswith("{") else {"name": text}
+            entry = (
+                tomllib.loads(f"environment = {text}")["environment"]
+                if text.lstrip().startswith("{")
+                else {"name": text}
+            )
         except tomllib.TOMLDecodeError as error:
             raise ValueError(
-                f'--world {text!r} is no inline table: {error}; write \'{{name = "pareto", means = [0.5, 1.0], '
+                f'--environment {text!r} is no inline table: {error}; write \'{{name = "pareto", means = [0.5, 1.0], '
                 "tail_index = 1.3}' or the path of a study file"
             ) from None
         listed = [entries.read_entry(entry, "environments", pathlib.Path(), {})]
@@ -72,7 +76,7 @@ def read_worlds(text: str) -> dict[str, Environment]:
 
 
 def certify(
-    worlds: Mapping[str, Environment],
+    environments: Mapping[str, Environment],
     *,
     horizon: int = HORIZON,
     num_seeds: int = NUM_SEEDS,
@@ -80,12 +84,12 @@ def certify(
     engine: Engine | None = None,
     **fields: Any,
 ) -> xr.Dataset:
-    """Plays uniINF in float64 in every world and checks the facts at every round of every seed.
+    """Plays uniINF in float64 in every environment and checks the facts at every round of every seed.
 
     Args:
-      worlds: Worlds by the label they are reported under.
+      environments: Environments by the label they are reported under.
       horizon: Rounds to play, also the policy's T; at least as many as arms.
-      num_seeds: Games per world.
+      num_seeds: Games per environment.
       seed: Seeds the games.
       engine: How to run; does not change the numbers.
       **fields: Of ``UniINF``; anything but its defaults is a negative control.
@@ -94,40 +98,40 @@ def certify(
       By ``environment`` and ``fact``: ``violations``, ``worst`` (the largest left/right of an
       inequality, the largest relative error of an equality), ``seed`` and ``round`` where it was seen
       (round 0: in none). By ``environment`` and ``expectation``: ``ratio`` of the two sides, and
-      ``excess`` of the left over the right with its ``low`` and ``high``; NaN where the world
+      ``excess`` of the left over the right with its ``low`` and ``high``; NaN where the environment
       declares no moment. By ``environment``: ``tolerance`` and the number of ``failed`` games.
 
     Example:
       >>> import jaxbandit as jb
       >>> from jaxbandit.certify import certify
-      >>> world = {"Pareto": jb.Pareto(means=[0.5, 1.0], tail_index=1.3)}
-      >>> int(certify(world, horizon=200, num_seeds=64).violations.sum())
+      >>> environment = {"Pareto": jb.Pareto(means=[0.5, 1.0], tail_index=1.3)}
+      >>> int(certify(environment, horizon=200, num_seeds=64).violations.sum())
       0
     """
     for name, value, least in (("horizon", horizon, 2), ("num_seeds", num_seeds, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
-    if not worlds:
-        raise ValueError("no world to certify; give at least one, or default_worlds()")
-    for label, world in worlds.items():
-        if not 2 <= world.num_arms <= horizon:
+    if not environments:
+        raise ValueError("no environment to certify; give at least one, or default_environments()")
+    for label, environment in environments.items():
+        if not 2 <= environment.num_arms <= horizon:
             raise ValueError(
-                f"the facts speak of 2 <= K <= T, got K = {world.num_arms}, T = {horizon} in {label}; "
+                f"the facts speak of 2 <= K <= T, got K = {environment.num_arms}, T = {horizon} in {label}; "
                 "give at least two arms and a longer horizon"
             )
     config, games, parts = engine or Engine(), horizon * num_seeds, []
     with bar(config.progress) as progress:
-        for world in worlds.values():
+        for environment in environments.values():
             before = len(parts) * games
-            report = functools.partial(_report, progress, before, len(worlds) * games)
-            told = world.at_horizon(horizon) if hasattr(world, "at_horizon") else world  # pyright: ignore[reportAttributeAccessIssue]
+            report = functools.partial(_report, progress, before, len(environments) * games)
+            told = environment.at_horizon(horizon) if hasattr(environment, "at_horizon") else environment  # pyright: ignore[reportAttributeAccessIssue]
             parts.append(_certify_one(told, horizon, num_seeds, seed, config, report, fields))
-    ds = xr.concat(parts, dim=xr.Variable("environment", list(worlds)))
+    ds = xr.concat(parts, dim=xr.Variable("environment", list(environments)))
     return ds.assign_attrs(
         horizon=horizon,
         num_seeds=num_seeds,
         seed=seed,
-        seed_rounds=len(worlds) * horizon * num_seeds,
+        seed_rounds=len(environments) * horizon * num_seeds,
         interval=f"normal, {LEVEL:.2%}",
         run_seconds=round(sum(part.attrs["run_seconds"] for part in parts), 1),
     )
@@ -145,9 +149,9 @@ def broken(ds: xr.Dataset) -> list[str]:
 
 def run_controls(horizon: int = QUICK_HORIZON, num_seeds: int = QUICK_SEEDS, seed: int = 0) -> dict[str, list[str]]:
     """The facts each broken uniINF violates, by control; one that violates none means that the certificate is blind."""
-    label, world = next(iter(default_worlds().items()))
+    label, environment = next(iter(default_environments().items()))
     sizes = {"horizon": horizon, "num_seeds": num_seeds, "seed": seed}
-    return {name: broken(certify({label: world}, **sizes, **fields)) for name, fields in CONTROLS.items()}
+    return {name: broken(certify({label: environment}, **sizes, **fields)) for name, fields in CONTROLS.items()}
 
 
 def _report(progress: Progress, before: int, total: int, done: int, _: int) -> None:
@@ -155,7 +159,7 @@ def _report(progress: Progress, before: int, total: int, done: int, _: int) -> N
 
 
 def _certify_one(
-    world: Environment, horizon: int, num_seeds: int, seed: int, config: Engine, report: Progress, fields: dict
+    environment: Environment, horizon: int, num_seeds: int, seed: int, config: Engine, report: Progress, fields: dict
 ) -> xr.Dataset:
     timing = Timing()
     names = ("violations", "worst", "at", "sums", "last_growth")
@@ -163,8 +167,8 @@ def _certify_one(
     with jax.enable_x64(True):
         policy = UniINF(horizon=float(horizon), **fields)
         job = Job(
-            policies=[Certified(policy, best_arm=int(best_fixed_arms(world, np.array([horizon]))[0]))],
-            environments=[world],
+            policies=[Certified(policy, best_arm=int(best_fixed_arms(environment, np.array([horizon]))[0]))],
+            environments=[environment],
             record=np.array([horizon]),
             num_seeds=num_seeds,
             seed=seed,
@@ -183,22 +187,22 @@ def _certify_one(
     }
     sums = dict(zip(SUMS, np.moveaxis(found["sums"], -1, 0), strict=True))
     by_expectation = _expectations(
-        policy, world, horizon, sums | {key: found[key] for key in ("regret", "last_growth")}
+        policy, environment, horizon, sums | {key: found[key] for key in ("regret", "last_growth")}
     )
     return xr.Dataset(
         {name: ("fact", values) for name, values in by_fact.items()}
         | {name: ("expectation", values) for name, values in by_expectation.items()}
-        | {"failed": int((failed > 0).sum()), "tolerance": tolerance(world.num_arms)},
+        | {"failed": int((failed > 0).sum()), "tolerance": tolerance(environment.num_arms)},
         coords={"fact": list(FACTS), "expectation": list(EXPECTATIONS)},
         attrs={"run_seconds": timing.run_seconds},
     )
 
 
-def _expectations(policy: UniINF, world: Environment, horizon: int, sums: Mapping[str, np.ndarray]) -> dict:
+def _expectations(policy: UniINF, environment: Environment, horizon: int, sums: Mapping[str, np.ndarray]) -> dict:
     """Both sides of the facts in expectation, by the mean over seeds, with an interval for the difference."""
-    K, T, S_1 = world.num_arms, horizon, policy.initial_scale
+    K, T, S_1 = environment.num_arms, horizon, policy.initial_scale
     log_T = math.log(T)
-    moment, alpha = getattr(world, "moment", None), getattr(world, "moment_order", None)
+    moment, alpha = getattr(environment, "moment", None), getattr(environment, "moment_order", None)
     if moment is None or alpha is None:
         nothing = np.full(len(EXPECTATIONS), np.nan)
         return {"ratio": nothing, "excess": nothing, "low": nothing, "high": nothing}
@@ -222,11 +226,11 @@ def _expectations(policy: UniINF, world: Environment, horizon: int, sums: Mappin
 
 
 def tables(ds: xr.Dataset) -> Sequence[Any]:
-    """The outcome as rich tables: the facts over all worlds, then the expectations world by world."""
+    """The outcome as rich tables: the facts over all environments, then the expectations environment by environment."""
     from rich.table import Table
     from rich.text import Text
 
-    title = f"{ds.seed_rounds:,} seed-rounds in {ds.sizes['environment']} worlds, {ds.horizon:,} rounds each"
+    title = f"{ds.seed_rounds:,} seed-rounds in {ds.sizes['environment']} environments, {ds.horizon:,} rounds each"
     facts = Table("fact", "violations", "tightest", "where", title=title, title_justify="left")
     for name, fact in FACTS.items():
         at = ds.sel(fact=name)
@@ -237,7 +241,7 @@ def tables(ds: xr.Dataset) -> Sequence[Any]:
         facts.add_row(Text(statement), str(int(at.violations.sum())), shown, where if int(there["round"]) else "")
 
     title = f"in expectation: left/right, and left - right with its interval ({ds.interval})"
-    expected = Table("world", title=title, title_justify="left")
+    expected = Table("environment", title=title, title_justify="left")
     for statement in EXPECTATIONS.values():
         expected.add_column(Text(statement))  # Text: brackets are no markup
     for label in ds.environment.values:

@@ -95,9 +95,10 @@ class Certified:
     Example:
       >>> import jax, jaxbandit as jb
       >>> from jaxbandit.certify.facts import Certified
-      >>> policy, world = Certified(jb.UniINF(horizon=500)), jb.Bernoulli(means=[0.2, 0.5, 0.5])
+      >>> policy, environment = Certified(jb.UniINF(horizon=500)), jb.Bernoulli(means=[0.2, 0.5, 0.5])
       >>> with jax.enable_x64(True):
-      ...     step, state, key = jax.jit(jb.step(policy, world)), jb.start(policy, world), jb.game_key(seed=0, n=0)
+      ...     step, key = jax.jit(jb.step(policy, environment)), jb.game_key(seed=0, n=0)
+      ...     state = jb.start(policy, environment)
       ...     for _ in range(500):
       ...         state = step(state, key)
       >>> int(state.policy.violations.sum())

@@ -54,12 +54,16 @@ def sensitivity(
 
 def certify(
     quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in a minute.")] = False,
-    world: Annotated[
+    environment: Annotated[
         list[str] | None,
-        typer.Option(help="A study file, or '{name = \"pareto\", means = [0.5, 1.0], tail_index = 1.3}'; repeatable."),
+        typer.Option(
+            "--environment",
+            "--world",
+            help="A study file, or '{name = \"pareto\", means = [0.5, 1.0], tail_index = 1.3}'; repeatable.",
+        ),
     ] = None,
     horizon: Annotated[int | None, typer.Option(help="Rounds of a game.")] = None,
-    num_seeds: Annotated[int | None, typer.Option(help="Games per world.")] = None,
+    num_seeds: Annotated[int | None, typer.Option(help="Games per environment.")] = None,
     seed: Annotated[int, typer.Option(help="Seeds the games.")] = 0,
     controls: Annotated[bool, typer.Option(help="Also run three broken uniINFs, which must fail.")] = True,
 ) -> None:
@@ -67,14 +71,14 @@ def certify(
     from jaxbandit.certify import certificates as certificates
 
     console = Console(width=None if sys.stdout.isatty() else 160)
-    named = [certificates.read_worlds(text) for text in world or ()]
-    worlds = {label: w for part in named for label, w in part.items()} or certificates.default_worlds(
+    named = [certificates.read_environments(text) for text in environment or ()]
+    environments = {label: w for part in named for label, w in part.items()} or certificates.default_environments(
         (2,) if quick else (2, 10)
     )
     horizon = (certificates.QUICK_HORIZON if quick else certificates.HORIZON) if horizon is None else horizon
     num_seeds = (certificates.QUICK_SEEDS if quick else certificates.NUM_SEEDS) if num_seeds is None else num_seeds
     engine = Engine(progress=True)
-    ds = certificates.certify(worlds, horizon=horizon, num_seeds=num_seeds, seed=seed, engine=engine)
+    ds = certificates.certify(environments, horizon=horizon, num_seeds=num_seeds, seed=seed, engine=engine)
     for table in certificates.tables(ds):
         console.print(table)
     good = certificates.holds(ds)

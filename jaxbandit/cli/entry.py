@@ -177,17 +177,17 @@ def plot(
     from jaxbandit.store.assemble import opened
 
     ds = opened(source)
-    worlds = plots.worlds_of(ds, data)
-    if not worlds and data is None and figures.need_worlds(ds.attrs.get("study", "")):
+    environments = plots.environments_of(ds, data)
+    if not environments and data is None and figures.need_environments(ds.attrs.get("study", "")):
         raise ValueError(
-            "its figures need the worlds, and tables of the study are not found from here; "
+            "its figures need the environments, and tables of the study are not found from here; "
             f"say where they are: {shlex.join(['jaxbandit', 'plot', str(source), '--data', 'TABLES'])}"
         )
     made = plots.draw(
         ds,
         out or (source if source.is_dir() else source.parent) / "figures",
         formats=[ending.strip() for ending in formats.split(",")],
-        worlds=worlds,
+        environments=environments,
         method=band,
         simultaneous=simultaneous,
     )
@@ -219,7 +219,7 @@ searches.register(app)
 
 @app.command("list")
 def list_() -> None:
-    """Names of the policies and worlds that a study may use."""
+    """Names of the policies and environments that a study may use."""
     from jaxbandit.cli import tables
     from jaxbandit.studies import entries
 

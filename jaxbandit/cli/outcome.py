@@ -35,8 +35,8 @@ def draw(study: Study, ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Pat
             regret = {"name": "regret", "title": study.title}
             return plots.draw(stats, directory, formats=("png",), figures=[regret], strict=False)
         points = [point for grid in study.environment_grids() for point in grid.points]
-        worlds = dict(zip(map(str, ds.environment.values), points, strict=True))
-        return plots.draw(ds, directory / "figures", formats=("png",), worlds=worlds, strict=False)
+        environments = dict(zip(map(str, ds.environment.values), points, strict=True))
+        return plots.draw(ds, directory / "figures", formats=("png",), environments=environments, strict=False)
     except OSError as error:
         warnings.warn(f"cannot write the figures in {directory}: {error}", stacklevel=2)
         return []

@@ -26,20 +26,20 @@ from jaxbandit.version import __version__
 
 
 def regret_table(stats: xr.Dataset) -> Table:
-    """Final regret of every policy in every world, with its standard error; of who stops earlier, where it does."""
+    """Returns a table of final regret with standard errors; a policy that stops earlier is shown at its last round."""
     last = int(stats["round"][-1])
     table = Table(
         title=f"pseudo-regret after {last:,} rounds: mean ± standard error (median)",
         title_justify="left",
     )
     table.add_column("policy")
-    for world in stats.environment.values:
-        heading = _heading(stats.isel(round=-1).sel(environment=world))
+    for environment in stats.environment.values:
+        heading = _heading(stats.isel(round=-1).sel(environment=environment))
         table.add_column(Text(heading), justify="right")  # brackets are no markup
     for policy in stats.policy.values:
         cells = []
-        for world in stats.environment.values:
-            at = _final(stats.sel(policy=policy, environment=world))
+        for environment in stats.environment.values:
+            at = _final(stats.sel(policy=policy, environment=environment))
             median = float(at.regret_quantile.sel(quantile=0.5))
             stopped = f", at {int(at['round']):,}" if int(at["round"]) < last and not np.isnan(median) else ""
             error = "" if np.isnan(at.regret_stderr) else f" ± {float(at.regret_stderr):,.1f}"  # one seed has none
@@ -49,13 +49,13 @@ def regret_table(stats: xr.Dataset) -> Table:
 
 
 def results_json(stats: xr.Dataset) -> list[dict[str, Any]]:
-    """Final regret of every policy in every world, for programs; ``round`` is where it was played to."""
+    """Final regret of every policy in every environment, for programs; ``round`` is where it was played to."""
     numbers = ("regret_mean", "regret_stderr", "regret_low", "regret_high")
     rows = []
     for policy in stats.policy.values:
-        for world in stats.environment.values:
-            at = _final(stats.sel(policy=policy, environment=world))
-            row: dict[str, Any] = {"policy": str(policy), "environment": str(world), "seeds": int(at.seeds)}
+        for environment in stats.environment.values:
+            at = _final(stats.sel(policy=policy, environment=environment))
+            row: dict[str, Any] = {"policy": str(policy), "environment": str(environment), "seeds": int(at.seeds)}
             row["round"] = int(at["round"])
             row |= {name: _finite(at[name]) for name in numbers}
             row["regret_median"] = _finite(at.regret_quantile.sel(quantile=0.5))
@@ -143,7 +143,7 @@ def _way() -> str:
 
 
 def _heading(at: xr.Dataset) -> str:
-    """A world's label with what it declares about its tail."""
+    """An environment's label with what it declares about its tail."""
     order = at.coords.get("moment_order", at.coords.get("environment_moment_order"))
     bound = at.coords.get("moment_bound", at.coords.get("environment_moment_bound"))
     name = str(at.environment.item())
@@ -168,7 +168,7 @@ def _plain(value: Any) -> Any:
 
 
 def registry_table(section: str) -> Table:
-    """The names of ``policies`` or ``environments`` that a study may use, and what worlds declare."""
+    """The names of ``policies`` or ``environments`` that a study may use, and what environments declare."""
     columns = {"moments": "moments", "best arm truncated non-negative": "nonnegative"}
     columns = columns if section == "environments" else {}
     table = Table("name", "keys", *columns, "what it is", title=section, title_justify="left")

@@ -1,4 +1,4 @@
-"""The names of what a run hands back: its variables, their dimensions, a label for every policy and world."""
+"""The names of what a run hands back: its variables, their dimensions, a label for every policy and environment."""
 
 import itertools
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _DIMS = {
 
 
 def variable_dims(name: str, rank: int, seeds: bool) -> tuple[str, ...]:
-    """Dimensions of a variable behind those of its policy and world; ``seeds`` if every seed is kept."""
+    """Dimensions of a variable behind those of its policy and environment; ``seeds`` if every seed is kept."""
     dims = _DIMS.get(name, ("seed", "round", "arm", *(f"{name}_{n}" for n in range(rank))))
     return tuple(dim for dim in dims if seeds or dim != "seed")[:rank]
 

@@ -140,7 +140,7 @@ def _quantile(p: float, count: Any) -> Any:
 
 
 def reduce_cell(cell: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What ``keep="summary"`` keeps of one policy in one world; variables come as [seed, round, ...]."""
+    """What ``keep="summary"`` keeps of one policy in one environment; variables come as [seed, round, ...]."""
     regret = xr.DataArray(cell["regret"], dims=("seed", "round"))
     stats = {str(name): values.values for name, values in summarise(regret).items()}
     others = {name: values for name, values in cell.items() if name not in ("regret", "failed")}

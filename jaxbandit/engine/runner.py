@@ -127,7 +127,7 @@ class Timing:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One pair of classes to be played: every policy against every world, all seeds."""
+    """One pair of classes to be played: every policy against every environment, all seeds."""
 
     policies: Sequence[Policy]  # one class, one structure, shared fields equal
     environments: Sequence[Environment]  # likewise
@@ -253,12 +253,12 @@ def by_structure(points: Sequence[Any]) -> list[list[int]]:
 
 
 def structure(point: Any) -> tuple:
-    """What is compiled in of a policy or a world: class, static fields and shapes."""
+    """What is compiled in of a policy or an environment: class, static fields and shapes."""
     return jax.tree.structure(point), tuple(np.shape(leaf) for leaf in jax.tree.leaves(point))
 
 
 def shared_values(point: Any) -> tuple[str, ...]:
-    """What a policy or world has of values that all lanes of a job share, by their fingerprints."""
+    """What a policy or environment has of values that all lanes of a job share, by their fingerprints."""
     leaves = zip(jax.tree.leaves(point), shared_leaves(point), strict=True)
     return tuple(fingerprint(leaf) for leaf, shared in leaves if shared)
 

@@ -11,7 +11,7 @@ from jaxbandit.game import Environment, as_arrays, is_stationary
 
 _APART = 16  # numbers between the lanes of one row and the next
 _LANES = 64  # whose regret is added up at once
-_ROUNDS = 8192  # of a changing world whose means are asked for at once
+_ROUNDS = 8192  # of a changing environment whose means are asked for at once
 
 
 class Totals:
@@ -89,7 +89,7 @@ def regret(
 
 
 class Gaps:
-    """What a world's best fixed arm is compared by, in float64."""
+    """What an environment's best fixed arm is compared by, in float64."""
 
     def __init__(self, environment: Environment, record: np.ndarray, stationary: bool):
         if stationary:

@@ -1,4 +1,4 @@
-"""Worlds by registry name: laws, then the schedules that hold one."""
+"""Environments by registry name: laws, then the schedules that hold one."""
 
 from jaxbandit.environments.laws import (
     Bernoulli,

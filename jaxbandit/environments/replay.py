@@ -18,7 +18,7 @@ class Replay:
 
     In stored order round t is row t: an oblivious adversary, whose regret is exact against the best fixed column. The
     run may not be longer than the table. Resampled, every round is a row drawn uniformly, the same for all policies on
-    one seed: a stochastic world whose means are the columns', exactly.
+    one seed: a stochastic environment whose means are the columns', exactly.
 
     uniINF, OptHTINF and AdaTINF are not scale-free: of losses in milliseconds nearly all are skipped. ``jaxbandit
     inspect`` tells the scale at which 99 % of the losses are at most 1.
@@ -33,8 +33,8 @@ class Replay:
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Replay(losses=[[0.0, 3.0], [2.0, 1.0]], scale=0.5)
-      >>> world.means(1).tolist(), world.means(2).tolist()
+      >>> environment = jb.Replay(losses=[[0.0, 3.0], [2.0, 1.0]], scale=0.5)
+      >>> environment.means(1).tolist(), environment.means(2).tolist()
       ([0.0, 1.5], [1.0, 0.5])
       >>> jb.Replay(losses=[[0.0, 3.0], [2.0, 1.0]], order="resampled").means(1).tolist()
       [1.0, 2.0]
@@ -74,7 +74,7 @@ class Replay:
         return self.losses.shape[-2]
 
     def at_horizon(self, horizon: int) -> "Replay":
-        """The same world, if the table is long enough."""
+        """The same environment, if the table is long enough."""
         if self.order == "stored" and horizon > self.num_rows:
             table = f"table {self.name!r}" if self.name else "table"
             raise ValueError(

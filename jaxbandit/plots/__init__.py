@@ -20,8 +20,8 @@ from jaxbandit.plots.atlas import atlas as atlas
 from jaxbandit.plots.atlas import winners as winners
 from jaxbandit.plots.both_worlds import both_worlds as both_worlds
 from jaxbandit.plots.common import RESAMPLES as RESAMPLES
+from jaxbandit.plots.common import environments_of as environments_of
 from jaxbandit.plots.common import labelled as labelled
-from jaxbandit.plots.common import worlds_of as worlds_of
 from jaxbandit.plots.curves import growth_curves as growth_curves
 from jaxbandit.plots.curves import lower_bound as lower_bound
 from jaxbandit.plots.curves import regret_curves as regret_curves
@@ -41,7 +41,7 @@ def draw(
     directory: str | pathlib.Path,
     *,
     formats: Sequence[str] = ("pdf", "png"),
-    worlds: Mapping[str, Any] | None = None,
+    environments: Mapping[str, Any] | None = None,
     method: str = "normal",
     simultaneous: bool = False,
     figures: Sequence[str | Mapping[str, Any]] | None = None,
@@ -51,10 +51,10 @@ def draw(
 
     Args:
       ds: What ``simulate`` returned or ``run`` left.
-      directory: Where to write; by default ``regret``, ``growth``, ``heat-<policy>-<world>``, ``exceedance`` from
+      directory: Where to write; by default ``regret``, ``growth``, ``heat-<policy>-<environment>``, ``exceedance`` from
         64 seeds on, and ``decomposition``.
       formats: File endings.
-      worlds: The worlds by label, for the lower bounds; without them none are drawn.
+      environments: The environments by label, for the lower bounds; without them none are drawn.
       method: Of the bands: ``"normal"`` or ``"bootstrap"``.
       simultaneous: Whether a band covers its whole curve at once.
       figures: As in a study file; default those of the study that the dataset carries.
@@ -72,9 +72,9 @@ def draw(
             part = common.chosen(common.labelled(ds), figure.policies, figure.environments) if named else ds
             if figure.name == "table":
                 heading = figure.title or title
-                made += comparison.write(part, directory / figure.file, worlds=worlds or {}, title=heading)
+                made += comparison.write(part, directory / figure.file, environments=environments or {}, title=heading)
                 continue
-            for draw_one, name in _artists(figure, part, worlds or {}, bands):
+            for draw_one, name in _artists(figure, part, environments or {}, bands):
                 made += _drawn(draw_one, directory / name, figure.title or title, formats)
         except Exception as error:
             if strict:
@@ -100,19 +100,19 @@ def _allowed(ds: xr.Dataset) -> list[Figure]:
 
 
 def _artists(
-    figure: Figure, ds: xr.Dataset, worlds: Mapping[str, Any], bands: Mapping[str, Any]
+    figure: Figure, ds: xr.Dataset, environments: Mapping[str, Any], bands: Mapping[str, Any]
 ) -> list[tuple[Callable[..., Any], str]]:
     """Who draws a figure, and its file's name; a heat map for every pair of classes that is swept."""
     about: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "regret": (regret_curves, dict(bands)),
-        "growth": (growth_curves, {"worlds": worlds}),
-        "exceedance": (exceedance, {"worlds": worlds}),
-        "decomposition": (decomposition, {"worlds": worlds}),
-        "balance": (balance, {"worlds": worlds}),
-        "both_worlds": (both_worlds, {"worlds": worlds, **bands}),
-        "sweep": (sweep, {"worlds": worlds, **bands}),
-        "ablation": (ablation, {"worlds": worlds, **bands}),
-        "atlas": (atlas, {"worlds": worlds}),
+        "growth": (growth_curves, {"environments": environments}),
+        "exceedance": (exceedance, {"environments": environments}),
+        "decomposition": (decomposition, {"environments": environments}),
+        "balance": (balance, {"environments": environments}),
+        "both_worlds": (both_worlds, {"environments": environments, **bands}),
+        "sweep": (sweep, {"environments": environments, **bands}),
+        "ablation": (ablation, {"environments": environments, **bands}),
+        "atlas": (atlas, {"environments": environments}),
     }
     if figure.name == "heat":
         return [(functools.partial(heat_map, grid), f"{figure.file}{name}") for name, grid in heat.sweeps(ds)]

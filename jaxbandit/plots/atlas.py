@@ -1,4 +1,4 @@
-"""Who wins where: the best policy over two properties of the world, and how sure."""
+"""Who wins where: the best policy over two properties of the environment, and how sure."""
 
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -13,23 +13,23 @@ from jaxbandit.plots.common import axis_name, axis_values, labelled, pretty
 
 
 def winners(
-    ds: xr.Dataset, *, x: str, y: str, worlds: Mapping[str, Any] | None = None, level: float = 0.95
+    ds: xr.Dataset, *, x: str, y: str, environments: Mapping[str, Any] | None = None, level: float = 0.95
 ) -> xr.Dataset:
-    """The winner of every world at the last round, laid out over two of its properties.
+    """The winner of every environment at the last round, laid out over two of its properties.
 
-    Every pair of policies is tested seed by seed in every world, and the p-values of all pairs in all worlds are
-    corrected together by Holm's method: with the stated confidence no win on the whole map is a chance one.
-    Policies that stop before the last round do not compete. Of a single seed nothing is sure.
+    Every pair of policies is tested seed by seed in every environment, and the p-values of all pairs in all
+    environments are corrected together by Holm's method: with the stated confidence no win on the whole map is a chance
+    one. Policies that stop before the last round do not compete. Of a single seed nothing is sure.
 
     Args:
       ds: With every seed kept.
-      x: A property of the worlds: a coordinate, a field, ``gap`` or ``unit``.
+      x: A property of the environments: a coordinate, a field, ``gap`` or ``unit``.
       y: Another.
-      worlds: The worlds by label, for properties that are no coordinates.
+      environments: The environments by label, for properties that are no coordinates.
       level: Confidence over the whole map.
 
     Returns:
-      By ``y`` and ``x``: ``winner`` (its place in ``policy``, -1 where no world is), ``margin`` (the share of the
+      By ``y`` and ``x``: ``winner`` (its place in ``policy``, -1 where no environment is), ``margin`` (the share of the
       runner-up's regret that it saves), ``sure`` (whether it beats every other significantly), ``mean`` by ``policy``.
     """
     ds = labelled(ds)
@@ -42,8 +42,9 @@ def winners(
         pairs = np.triu_indices(ds.sizes["policy"], 1)
         corrected[:, *pairs] = holm(p[:, *pairs].ravel()).reshape(len(p), -1)
         corrected = np.minimum(corrected, corrected.swapaxes(1, 2))  # the other triangle is 1
-        test = f"paired over {ds.sizes['seed']} seeds (Hall's t), Holm over all pairs in all worlds, {100 * level:g}%"
-    places = [axis_values(ds, name, worlds or {}) for name in (y, x)]
+        correction = "Holm over all pairs in all environments"
+        test = f"paired over {ds.sizes['seed']} seeds (Hall's t), {correction}, {100 * level:g}%"
+    places = [axis_values(ds, name, environments or {}) for name in (y, x)]
     axes = [np.unique(values[~_missing(values)]) for values in places]
     shape = tuple(map(len, axes))
     winner, sure = np.full(shape, -1), np.zeros(shape, bool)
@@ -54,7 +55,7 @@ def winners(
             continue
         cell = int(row[0]), int(column[0])
         if winner[cell] >= 0:
-            raise ValueError(f"two worlds share {y} = {at_y} and {x} = {at_x}; choose: environments = [...]")
+            raise ValueError(f"two environments share {y} = {at_y} and {x} = {at_x}; choose: environments = [...]")
         best, second = np.argsort(means[e], kind="stable")[:2]
         winner[cell], mean[cell] = best, means[e]
         margin[cell] = 1 - means[e][best] / means[e][second] if means[e][second] > 0 else np.nan
@@ -78,7 +79,7 @@ def atlas(
     *,
     x: str,
     y: str,
-    worlds: Mapping[str, Any] | None = None,
+    environments: Mapping[str, Any] | None = None,
     level: float = 0.95,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
@@ -88,16 +89,16 @@ def atlas(
       ds: With every seed kept.
       path: Where to write; the ending chooses the format.
       title: Heads the figure.
-      x: The property of the worlds to the right.
+      x: The property of the environments to the right.
       y: The one upwards.
-      worlds: The worlds by label, for properties that are no coordinates.
+      environments: The environments by label, for properties that are no coordinates.
       level: Confidence over the whole map.
       also: Further endings to write it with.
     """
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch, Rectangle
 
-    found = winners(ds, x=x, y=y, worlds=worlds, level=level)
+    found = winners(ds, x=x, y=y, environments=environments, level=level)
     # An area has no line: colours of dashed curves are darkened instead.
     colours = [
         np.asarray(to_rgb(look["color"])) * (1.0 if look["linestyle"] == style.LINES[0] else 0.55)

@@ -32,8 +32,8 @@ def with_bands(
     low, high = (xr.full_like(stats[name], np.nan) for name in ("regret_low", "regret_high"))
     said = stats.attrs["band"]
     for policy in ds.policy.values:
-        for world in ds.environment.values:
-            where = {"policy": policy, "environment": world}
+        for environment in ds.environment.values:
+            where = {"policy": policy, "environment": environment}
             cell = played(ds.regret.sel(where).load())
             if cell.sizes["seed"] < 2 or not cell.size:
                 continue
@@ -46,7 +46,7 @@ def with_bands(
 
 
 def played(cell: xr.DataArray) -> xr.DataArray:
-    """One policy in one world, [seed, round], without rounds that none and games that did not reach the end of it."""
+    """Selects one policy in one environment, [seed, round], without unplayed rounds and unfinished games."""
     return cell.transpose("seed", "round").dropna("round", how="all").dropna("seed", how="any")
 
 

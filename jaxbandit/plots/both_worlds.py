@@ -1,4 +1,4 @@
-"""Best of both worlds at a glance: stochastic worlds left, adversarial ones right."""
+"""Best of both worlds at a glance: stochastic environments left, adversarial ones right."""
 
 import math
 import pathlib
@@ -11,7 +11,7 @@ import xarray as xr
 from jaxbandit.game import is_stationary
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import above_zero, band_note, banded, lowest
-from jaxbandit.plots.common import labelled, pretty, scale_regret, world_name
+from jaxbandit.plots.common import environment_name, labelled, pretty, scale_regret
 
 
 def both_worlds(
@@ -19,7 +19,7 @@ def both_worlds(
     path: str | pathlib.Path,
     title: str = "",
     *,
-    worlds: Mapping[str, Any],
+    environments: Mapping[str, Any],
     method: str = "normal",
     simultaneous: bool = False,
     level: float = 0.95,
@@ -32,7 +32,7 @@ def both_worlds(
       ds: What ``simulate`` returned or ``run`` left.
       path: Where to write; the ending chooses the format.
       title: Heads the figure.
-      worlds: The worlds by label: those whose means do not change stand left, the others right.
+      environments: The environments by label: those whose means do not change stand left, the others right.
       method: Of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
       simultaneous: Whether a band covers its whole curve at once.
       level: Their coverage.
@@ -43,16 +43,19 @@ def both_worlds(
     stats = banded(ds, level=level, method=method, simultaneous=simultaneous)
     stats = stats.isel(round=np.flatnonzero(stats["round"].values >= stats["round"].values[-1] / 10**decades))
     labels = [str(label) for label in ds.environment.values]
-    unknown = [label for label in labels if label not in worlds]
+    unknown = [label for label in labels if label not in environments]
     if unknown:
-        raise ValueError(f"no world is given for {unknown[0]!r}; pass worlds = {{label: world}} (see worlds_of)")
-    left = [label for label in labels if is_stationary(worlds[label])]
+        raise ValueError(
+            f"no environment is given for {unknown[0]!r}; pass environments = {{label: environment}}, as "
+            "plots.environments_of makes them"
+        )
+    left = [label for label in labels if is_stationary(environments[label])]
     right = [label for label in labels if label not in left]
     sides = {"stochastic": left, "adversarial": right}
     sides = {name: listed for name, listed in sides.items() if listed}
     rows = max(map(len, sides.values()))
     places = [(name, listed[row] if row < len(listed) else "") for row in range(rows) for name, listed in sides.items()]
-    titles = [f"{name}: {world_name(label, worlds)}" if label else "" for name, label in places]
+    titles = [f"{name}: {environment_name(label, environments)}" if label else "" for name, label in places]
     with style.panels(titles, title, columns=len(sides), width=5.0, height=3.8) as (figure, panels):
         for panel, (_, label) in zip(panels, places, strict=True):
             if label:

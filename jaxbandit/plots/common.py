@@ -1,4 +1,4 @@
-"""What figures share: datasets in one form, the worlds behind them, names, axes of regret."""
+"""What figures share: datasets in one form, the environments behind them, names, axes of regret."""
 
 import itertools
 import pathlib
@@ -24,8 +24,8 @@ AXES = {
     "gap": "gap Δ between the best two arms",
     "budget": "corrupted rounds",
     "unit": "unit of the losses",
-    "moment_bound_factor": "σ told / σ of the world",
-    "moment_order_factor": "α told / α of the world",
+    "moment_bound_factor": "σ told / σ of the environment",
+    "moment_order_factor": "α told / α of the environment",
     "initial_scale": "initial scale S₁",
 }
 
@@ -42,12 +42,12 @@ def labelled(ds: xr.Dataset) -> xr.Dataset:
         ds = ds.stack(policy=axes).drop_vars(["policy", *axes]).assign_coords(policy=names)
     else:
         ds = ds.expand_dims(policy=[str(ds.attrs.get("policy", "policy")).split("(")[0]])
-    world = str(ds.attrs.get("environment", "world")).split("(")[0]
-    return ds if "environment" in ds.dims else ds.expand_dims(environment=[world])
+    environment = str(ds.attrs.get("environment", "environment")).split("(")[0]
+    return ds if "environment" in ds.dims else ds.expand_dims(environment=[environment])
 
 
-def worlds_of(ds: xr.Dataset, data: str | pathlib.Path | None = None) -> dict[str, Any]:
-    """The worlds of a dataset by label, rebuilt from the study file it carries; none if it carries none.
+def environments_of(ds: xr.Dataset, data: str | pathlib.Path | None = None) -> dict[str, Any]:
+    """The environments of a dataset by label, rebuilt from the study file it carries; none if it carries none.
 
     Args:
       ds: What ``run`` left.
@@ -57,7 +57,7 @@ def worlds_of(ds: xr.Dataset, data: str | pathlib.Path | None = None) -> dict[st
         text = ds.attrs.get("study")
         grids = study.parse(tomllib.loads(text), data=data).environment_grids() if text else []
     except ValueError as error:  # a file that it names is not found from here
-        warnings.warn(f"the worlds cannot be rebuilt, so no lower bounds are drawn: {error}", stacklevel=2)
+        warnings.warn(f"the environments cannot be rebuilt, so no lower bounds are drawn: {error}", stacklevel=2)
         return {}
     points = [point for grid in grids for point in grid.points]
     labels = [str(label) for label in np.atleast_1d(ds.environment.values)] if points else []
@@ -75,16 +75,16 @@ def pretty(label: Any) -> str:
     return text if cls is None else getattr(cls, "label", head(label)) + text[len(head(label)) :]
 
 
-def world_name(label: str, worlds: Mapping[str, Any] | None) -> str:
-    """A world in a few words: its kind, arms and declared moment; its label if it is not known."""
-    world = (worlds or {}).get(label)
-    if world is None:
+def environment_name(label: str, environments: Mapping[str, Any] | None) -> str:
+    """An environment in a few words: its kind, arms and declared moment; its label if it is not known."""
+    environment = (environments or {}).get(label)
+    if environment is None:
         return label
-    order = getattr(world, "moment_order", None)
+    order = getattr(environment, "moment_order", None)
     tail = "" if order is None else f", α = {float(order):.3g}"
-    law = getattr(world, "law", None)
+    law = getattr(environment, "law", None)
     inside = "" if law is None else f" of {getattr(type(law), 'label', type(law).__name__)}"
-    return f"{head(label)}{inside}, K = {world.num_arms}{tail}"
+    return f"{head(label)}{inside}, K = {environment.num_arms}{tail}"
 
 
 def chosen(ds: xr.Dataset, policies: Sequence[str] = (), environments: Sequence[str] = ()) -> xr.Dataset:
@@ -110,19 +110,19 @@ def last_played(stats: xr.Dataset) -> xr.Dataset:
 
 
 def side_of(ds: xr.Dataset, name: str) -> str:
-    """Whether a swept value is the policies' or the worlds'; what no coordinate has is asked of the worlds."""
+    """Returns whether policies or environments have a swept value; without a coordinate, the environments decide."""
     return "policy" if name in ds.coords and ds[name].dims == ("policy",) else "environment"
 
 
-def axis_values(ds: xr.Dataset, name: str, worlds: Mapping[str, Any]) -> np.ndarray:
-    """A value of every point: a coordinate, or else a field of the world or of its law, ``gap`` or ``unit``.
+def axis_values(ds: xr.Dataset, name: str, environments: Mapping[str, Any]) -> np.ndarray:
+    """A value of every point: a coordinate, or else a field of the environment or of its law, ``gap`` or ``unit``.
 
     NaN where a point has none; text where values are no numbers.
     """
     if name in ds.coords and ds[name].dims == ("policy",):
         return ds[name].values
     held = ds[name].values if name in ds.coords and ds[name].dims == ("environment",) else None
-    asked = [_of_world(worlds.get(str(label)), name) for label in ds.environment.values]
+    asked = [_of_environment(environments.get(str(label)), name) for label in ds.environment.values]
     if held is None:
         values = np.asarray(asked, np.float64)
     elif held.dtype.kind == "f":
@@ -135,14 +135,14 @@ def axis_values(ds: xr.Dataset, name: str, worlds: Mapping[str, Any]) -> np.ndar
     return values
 
 
-def _of_world(world: Any, name: str) -> float:
-    if world is None:
+def _of_environment(environment: Any, name: str) -> float:
+    if environment is None:
         return np.nan
-    inner = getattr(world, "law", None) or world
+    inner = getattr(environment, "law", None) or environment
     if name in ("gap", "unit"):
         means = np.sort(np.asarray(inner.means(1), np.float64))
         return float(f"{means[1] - means[0] if name == 'gap' else means[-1]:.6g}")  # means may be float32
-    value = getattr(world, name, getattr(inner, name, None))
+    value = getattr(environment, name, getattr(inner, name, None))
     return float(value) if value is not None and np.ndim(value) == 0 else np.nan
 
 

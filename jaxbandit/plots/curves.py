@@ -40,18 +40,18 @@ def regret_curves(
     """
     ds = labelled(ds)
     stats = banded(ds, level=level, method=method, simultaneous=simultaneous)
-    titles = [str(world) for world in ds.environment.values]
+    titles = [str(environment) for environment in ds.environment.values]
     looks = style.looks(stats.policy.values)
     with style.panels(titles, title, common_lines=ds.sizes["policy"] // len(titles)) as (figure, panels):
-        for panel, world in zip(panels, ds.environment.values, strict=True):
+        for panel, environment in zip(panels, ds.environment.values, strict=True):
             for policy, look in zip(stats.policy.values, looks, strict=True):
-                at = stats.sel(policy=policy, environment=world)
+                at = stats.sel(policy=policy, environment=environment)
                 panel.plot(at["round"], above_zero(at.regret_mean), label=str(policy), **look)
                 panel.fill_between(
                     at["round"], at.regret_low, at.regret_high, color=look["color"], alpha=0.2, linewidth=0
                 )
             panel.set(xscale="log", xlabel="round", ylabel="mean pseudo-regret")
-            scale_regret(panel, lowest(stats.sel(environment=world)))
+            scale_regret(panel, lowest(stats.sel(environment=environment)))
         style.legend(figure, panels[0], band_note(stats, ds))
         return style.save(figure, path, also)
 
@@ -61,7 +61,7 @@ def growth_curves(
     path: str | pathlib.Path,
     title: str = "",
     *,
-    worlds: Mapping[str, Any] | None = None,
+    environments: Mapping[str, Any] | None = None,
     last_doublings: int = 4,
     level: float = 0.95,
     also: Sequence[str] = (),
@@ -72,20 +72,21 @@ def growth_curves(
       ds: What ``simulate`` returned.
       path: Where to write.
       title: Heads the figure.
-      worlds: The worlds by label. A stationary one gets the instance-dependent bound, a changing one the minimax one.
+      environments: The environments by label. A stationary one gets the instance-dependent bound, a changing one the
+        minimax one.
       last_doublings: The exponent is fitted over this many, up to the end.
       level: Of the intervals of the exponents.
       also: Further endings to write it with.
     """
     ds = labelled(ds)
-    stats, titles = summary(ds), [str(world) for world in ds.environment.values]
+    stats, titles = summary(ds), [str(environment) for environment in ds.environment.values]
     looks = style.looks(stats.policy.values)
     how, about_bounds = "no fits", ""
     with style.panels(titles, title, lines=ds.sizes["policy"] + 1) as (figure, panels):
-        for panel, world in zip(panels, ds.environment.values, strict=True):
-            log = bool((stats.regret_mean.sel(environment=world) > 0).any())
+        for panel, environment in zip(panels, ds.environment.values, strict=True):
+            log = bool((stats.regret_mean.sel(environment=environment) > 0).any())
             for policy, look in zip(stats.policy.values, looks, strict=True):
-                where = {"policy": policy, "environment": world}
+                where = {"policy": policy, "environment": environment}
                 mean = stats.regret_mean.sel(where).dropna("round")
                 fit = _fit(ds.regret.sel(where), last_doublings, level) if "regret" in ds else None
                 if fit is not None:
@@ -97,7 +98,7 @@ def growth_curves(
             panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel="mean pseudo-regret")
             bottom, top = panel.get_ylim()
             panel.set_ylim(bottom=max(bottom, 1e-5 * top) if log else bottom)  # what is rounded to 0 tells nothing
-            if log and _draw_bound(panel, (worlds or {}).get(str(world)), ds["round"].values):
+            if log and _draw_bound(panel, (environments or {}).get(str(environment)), ds["round"].values):
                 about_bounds = "; lower bounds are orders, with constant 1: their height means nothing"
             panel.legend(fontsize=style.NOTE, loc="upper center", bbox_to_anchor=(0.5, -0.17))
         style.note(figure, how + about_bounds)
@@ -136,25 +137,25 @@ def _draw_fit(panel, rounds: np.ndarray, mean: np.ndarray, slope: float) -> None
         panel.plot(rounds, line, color="#888888", linewidth=4, alpha=0.35, zorder=1)
 
 
-def lower_bound(world: Any, rounds: np.ndarray) -> tuple[str, np.ndarray] | None:
-    """A lower bound that concerns a world, as an order: its kind in ``bounds.LABELS`` and its values.
+def lower_bound(environment: Any, rounds: np.ndarray) -> tuple[str, np.ndarray] | None:
+    """A lower bound that concerns an environment, as an order: its kind in ``bounds.LABELS`` and its values.
 
-    That of the world itself if it is stationary. For one that changes that of the worst world, minimax: regret may well
-    be below it. None for a world that declares no moment.
+    That of the environment itself if it is stationary. For one that changes that of the worst environment, minimax:
+    regret may well be below it. None for an environment that declares no moment.
     """
-    alpha = getattr(world, "moment_order", None)
-    if alpha is None or getattr(world, "moment", None) is None or world.num_arms < 2:
+    alpha = getattr(environment, "moment_order", None)
+    if alpha is None or getattr(environment, "moment", None) is None or environment.num_arms < 2:
         return None
-    sigma = world.moment(alpha)
-    if not is_stationary(world):
-        return "minimax", bounds.minimax(rounds, world.num_arms, alpha, sigma)
-    means = np.asarray(world.means(1), np.float64)
+    sigma = environment.moment(alpha)
+    if not is_stationary(environment):
+        return "minimax", bounds.minimax(rounds, environment.num_arms, alpha, sigma)
+    means = np.asarray(environment.means(1), np.float64)
     return "instance", bounds.instance(rounds, means - means.min(), alpha, sigma)
 
 
-def _draw_bound(panel, world: Any, rounds: np.ndarray) -> bool:
+def _draw_bound(panel, environment: Any, rounds: np.ndarray) -> bool:
     """The order of a lower bound, if there is one; the frame stays that of the curves."""
-    found = lower_bound(world, rounds)
+    found = lower_bound(environment, rounds)
     if found is None:
         return False
     kind, order = found

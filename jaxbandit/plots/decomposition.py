@@ -10,7 +10,7 @@ import xarray as xr
 from jaxbandit.dataset.results import summary
 from jaxbandit.engine import best_fixed_arms
 from jaxbandit.plots import style
-from jaxbandit.plots.common import labelled, world_name
+from jaxbandit.plots.common import environment_name, labelled
 
 PARTS = {"div": "Div", "shift": "Shift", "skip_error": "|SkipErr|"}
 BY_ARM, OFF_BEST = "skip_error_by_arm", "|SkipErr| off the best arm"  # what the bound has, where it was recorded
@@ -23,7 +23,7 @@ def decomposition(
     path: str | pathlib.Path,
     title: str = "",
     *,
-    worlds: Mapping[str, Any] | None = None,
+    environments: Mapping[str, Any] | None = None,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
     """The terms that bound uniINF's regret, stacked over rounds, beside the regret itself.
@@ -33,13 +33,13 @@ def decomposition(
         skipping error off the best arm: record ``"skip_error_by_arm"`` too.
       path: Where to write.
       title: Heads the figure.
-      worlds: The worlds by label, for their names and best arms.
+      environments: The environments by label, for their names and best arms.
       also: Further endings to write it with.
     """
-    terms = _terms(ds, worlds)
+    terms = _terms(ds, environments)
     ds = labelled(ds)
     regret = summary(ds).regret_mean
-    with style.panels(_titles(ds, worlds), title) as (figure, panels):
+    with style.panels(_titles(ds, environments), title) as (figure, panels):
         for panel, where in zip(panels, _cells(ds), strict=True):
             stack = [means.sel(where).values for means in terms.values()]
             panel.stackplot(ds["round"].values, *stack, labels=terms, colors=list(COLOURS.values()), alpha=0.85)
@@ -60,7 +60,7 @@ def balance(
     path: str | pathlib.Path,
     title: str = "",
     *,
-    worlds: Mapping[str, Any] | None = None,
+    environments: Mapping[str, Any] | None = None,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
     """Every term over rounds on doubly logarithmic axes: do Div and Shift grow together, as the scale is designed for?
@@ -72,14 +72,14 @@ def balance(
       ds: Recorded with ``measures=("div", "shift", "skip_error")``, and perhaps ``"calibration"``.
       path: Where to write.
       title: Heads the figure.
-      worlds: The worlds by label, for their names.
+      environments: The environments by label, for their names.
       also: Further endings to write it with.
     """
-    terms = _terms(ds, worlds)
+    terms = _terms(ds, environments)
     ds = labelled(ds)
     regret, rounds = summary(ds).regret_mean, ds["round"].values
     grown = terms["Shift"] - terms["Shift"].isel(round=0)
-    with style.panels(_titles(ds, worlds), title) as (figure, panels):
+    with style.panels(_titles(ds, environments), title) as (figure, panels):
         for panel, where in zip(panels, _cells(ds), strict=True):
             for (name, means), colour in zip(terms.items(), COLOURS.values(), strict=False):
                 curve = means.sel(where)
@@ -99,31 +99,31 @@ def balance(
         return style.save(figure, path, also)
 
 
-def _terms(ds: xr.Dataset, worlds: Mapping[str, Any] | None) -> dict[str, xr.DataArray]:
+def _terms(ds: xr.Dataset, environments: Mapping[str, Any] | None) -> dict[str, xr.DataArray]:
     """The mean of every term that was recorded, by the name figures give it."""
     missing = [part for part in PARTS if part not in ds]
     if missing:
         raise ValueError(f"no {', '.join(missing)} in the dataset; run with measures = {list(PARTS)}")
     parts = PARTS | {name: text for name, text in OPTIONAL.items() if name in ds}
     ds = labelled(ds)
-    if BY_ARM in ds and all(str(label) in (worlds or {}) for label in ds.environment.values):
-        ds = ds.assign(skip_error=_off_best(ds, worlds or {}))
+    if BY_ARM in ds and all(str(label) in (environments or {}) for label in ds.environment.values):
+        ds = ds.assign(skip_error=_off_best(ds, environments or {}))
         parts |= {"skip_error": OFF_BEST}
     return {text: ds[name].mean("seed") if "seed" in ds[name].dims else ds[name] for name, text in parts.items()}
 
 
-def _off_best(ds: xr.Dataset, worlds: Mapping[str, Any]) -> xr.DataArray:
+def _off_best(ds: xr.Dataset, environments: Mapping[str, Any]) -> xr.DataArray:
     """The skipping error of all arms but the one that regret is against."""
     rounds = ds["round"].values
-    best = [best_fixed_arms(worlds[str(label)], rounds) for label in ds.environment.values]
+    best = [best_fixed_arms(environments[str(label)], rounds) for label in ds.environment.values]
     best = xr.DataArray(best, dims=("environment", "round"), coords={"environment": ds.environment, "round": rounds})
     return ds[BY_ARM].where(ds.arm != best, 0).sum("arm")
 
 
 def _cells(ds: xr.Dataset) -> list[dict[str, Any]]:
     pairs = itertools.product(ds.policy.values, ds.environment.values)
-    return [{"policy": policy, "environment": world} for policy, world in pairs]
+    return [{"policy": policy, "environment": environment} for policy, environment in pairs]
 
 
-def _titles(ds: xr.Dataset, worlds: Mapping[str, Any] | None) -> list[str]:
-    return [f"{cell['policy']} in {world_name(str(cell['environment']), worlds)}" for cell in _cells(ds)]
+def _titles(ds: xr.Dataset, environments: Mapping[str, Any] | None) -> list[str]:
+    return [f"{cell['policy']} in {environment_name(str(cell['environment']), environments)}" for cell in _cells(ds)]

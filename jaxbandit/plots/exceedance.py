@@ -11,7 +11,7 @@ import xarray as xr
 from jaxbandit.analysis import statistics
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import played
-from jaxbandit.plots.common import labelled, pretty, seeds_note, world_name
+from jaxbandit.plots.common import environment_name, labelled, pretty, seeds_note
 
 POINTS = 28, 16  # of a curve: for the worse half of the games, evenly on a logarithmic axis; for the better half
 
@@ -21,7 +21,7 @@ def exceedance(
     path: str | pathlib.Path,
     title: str = "",
     *,
-    worlds: Mapping[str, Any] | None = None,
+    environments: Mapping[str, Any] | None = None,
     level: float = 0.95,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
@@ -33,21 +33,21 @@ def exceedance(
       ds: With every seed kept.
       path: Where to write; the ending chooses the format.
       title: Heads the figure.
-      worlds: The worlds by label, for their names.
+      environments: The environments by label, for their names.
       level: Coverage of the band, at each x by itself.
       also: Further endings to write it with.
     """
     if "regret" not in ds:
         raise ValueError('P(R_T > x) needs every game, which keep="summary" drops; run with keep = "seeds"')
     ds = labelled(ds)
-    titles = [world_name(str(world), worlds) for world in ds.environment.values]
+    titles = [environment_name(str(environment), environments) for environment in ds.environment.values]
     looks, last = style.looks(ds.policy.values), int(ds["round"][-1])
     note = f"nothing to show of {seeds_note(ds)}"
     with style.panels(titles, title, common_lines=ds.sizes["policy"] // len(titles)) as (figure, panels):
-        for panel, world in zip(panels, ds.environment.values, strict=True):
+        for panel, environment in zip(panels, ds.environment.values, strict=True):
             least, fewest = [], 1.0
             for policy, look in zip(ds.policy.values, looks, strict=True):
-                cell = played(ds.regret.sel(policy=policy, environment=world).load())
+                cell = played(ds.regret.sel(policy=policy, environment=environment).load())
                 if not cell.size or cell.sizes["seed"] < 2:
                     continue
                 final = np.sort(cell.isel(round=-1).values)

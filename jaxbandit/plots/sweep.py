@@ -12,13 +12,13 @@ from jaxbandit.plots.bands import band_note, banded, lowest
 from jaxbandit.plots.common import (
     axis_name,
     axis_values,
+    environment_name,
     head,
     labelled,
     last_played,
     pretty,
     scale_regret,
     side_of,
-    world_name,
 )
 
 
@@ -28,14 +28,14 @@ def sweep(
     title: str = "",
     *,
     x: str | Sequence[str],
-    worlds: Mapping[str, Any] | None = None,
+    environments: Mapping[str, Any] | None = None,
     relative: bool = False,
     method: str = "normal",
     simultaneous: bool = False,
     level: float = 0.95,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
-    """Final regret with bands over a value that policies or worlds are swept over.
+    """Final regret with bands over a value that policies or environments are swept over.
 
     A policy that does not sweep the value is a horizontal line with its band: it is not told, so it does not care.
 
@@ -44,8 +44,8 @@ def sweep(
       path: Where to write; the ending chooses the format.
       title: Heads the figure.
       x: Swept values, a column of panels each: coordinates of the policies (``moment_bound_factor``) or of the
-        worlds (``tail_index``), fields of a world or its law, ``gap`` or ``unit``.
-      worlds: The worlds by label, for values that are no coordinates.
+        environments (``tail_index``), fields of an environment or its law, ``gap`` or ``unit``.
+      environments: The environments by label, for values that are no coordinates.
       relative: Whether regret is divided by the value, as for the unit of the losses.
       method: Of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
       simultaneous: Not to be had along a swept value: the figure says that each point is covered by itself.
@@ -56,15 +56,15 @@ def sweep(
     stats = last_played(banded(ds, level=level, method=method))
     names = [x] if isinstance(x, str) else list(x)
     kinds = [(name, group) for group in _groups(ds, names) for name in names]
-    titles = [world_name(group[0], worlds) if len(group) == 1 else head(group[0]) for _, group in kinds]
+    titles = [environment_name(group[0], environments) if len(group) == 1 else head(group[0]) for _, group in kinds]
     width = 4.6 if len(kinds) > 1 else 6.5
     with style.panels(titles, title, columns=len(names) if len(names) > 1 else 0, width=width) as (figure, panels):
         handles: dict[str, Any] = {}
         for panel, (name, group) in zip(panels, kinds, strict=True):
             part = stats.sel(environment=group)
             curves = _along_policies(part, name) if side_of(ds, name) == "policy" else None
-            values = None if curves is not None else axis_values(part, name, worlds or {})
-            curves = curves if curves is not None else _along_worlds(part, values, name)
+            values = None if curves is not None else axis_values(part, name, environments or {})
+            curves = curves if curves is not None else _along_environments(part, values, name)
             handles |= _draw(panel, curves, relative)
             swept = np.concatenate([at for at, _ in curves.values() if at is not None])
             wide = swept.min() > 0 and swept.max() > 10 * swept.min()
@@ -83,7 +83,7 @@ Curves = dict[str, tuple[np.ndarray | None, xr.Dataset]]  # name -> the values (
 
 
 def _groups(ds: xr.Dataset, names: Sequence[str]) -> list[list[str]]:
-    """Labels of the worlds of each row of panels: each its own, or all of a kind where worlds are swept."""
+    """Labels of the environments of each row of panels: each its own, or all of a kind where environments are swept."""
     labels = [str(label) for label in ds.environment.values]
     if all(side_of(ds, name) == "policy" for name in names):
         return [[label] for label in labels]
@@ -106,10 +106,10 @@ def _along_policies(stats: xr.Dataset, name: str) -> Curves:
     return curves
 
 
-def _along_worlds(stats: xr.Dataset, values: np.ndarray | None, name: str) -> Curves:
+def _along_environments(stats: xr.Dataset, values: np.ndarray | None, name: str) -> Curves:
     assert values is not None
     if len(set(values.tolist())) < len(values):
-        raise ValueError(f"worlds differ in more than {name!r}; choose those to draw: environments = [...]")
+        raise ValueError(f"environments differ in more than {name!r}; choose those to draw: environments = [...]")
     order = np.argsort(values)
     return {
         str(policy): (values[order], stats.sel(policy=policy).isel(environment=order)) for policy in stats.policy.values

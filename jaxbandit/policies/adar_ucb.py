@@ -69,9 +69,9 @@ class AdaRUCB:
 
     Example:
       >>> import jax, jaxbandit as jb
-      >>> policy, world = jb.AdaRUCB(horizon=1_000), jb.Bernoulli(means=[0.1, 0.9])
-      >>> step = jax.jit(jb.step(policy, world))
-      >>> state, key = jb.start(policy, world), jb.game_key(seed=0, n=0)
+      >>> policy, environment = jb.AdaRUCB(horizon=1_000), jb.Bernoulli(means=[0.1, 0.9])
+      >>> step = jax.jit(jb.step(policy, environment))
+      >>> state, key = jb.start(policy, environment), jb.game_key(seed=0, n=0)
       >>> for _ in range(1_000):
       ...     state = step(state, key)
       >>> bool(state.regret < 300)  # uniform play has 400

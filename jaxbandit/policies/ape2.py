@@ -14,7 +14,7 @@ from jaxbandit.arms import one_hot
 from jaxbandit.policies.influence import MAX_ROUNDS, MeanState, add_reward, no_rewards
 from jaxbandit.types import Array, field, pytree
 
-ORDER_HINT = "alpha of the moment that is bounded, e.g. world.moment_order"
+ORDER_HINT = "alpha of the moment that is bounded, e.g. environment.moment_order"
 SCALE_HINT = "a number in the units of the losses, e.g. 1"
 ROUNDS_HINT = "the number of rounds you run"
 
@@ -47,9 +47,9 @@ class APE2:
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
-      >>> policy = jb.APE2(moment_order=world.moment_order)
-      >>> ds = jb.simulate(policy, world, horizon=1_000, num_seeds=64, record=[1_000])
+      >>> environment = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
+      >>> policy = jb.APE2(moment_order=environment.moment_order)
+      >>> ds = jb.simulate(policy, environment, horizon=1_000, num_seeds=64, record=[1_000])
       >>> bool(ds.regret.mean() < 333)  # uniform play
       True
 
@@ -122,9 +122,9 @@ class MRUCB:
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
-      >>> policy = jb.MRUCB(horizon=1_000, moment_order=world.moment_order)
-      >>> ds = jb.simulate(policy, world, horizon=1_000, num_seeds=64, record=[1_000])
+      >>> environment = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
+      >>> policy = jb.MRUCB(horizon=1_000, moment_order=environment.moment_order)
+      >>> ds = jb.simulate(policy, environment, horizon=1_000, num_seeds=64, record=[1_000])
       >>> bool(ds.regret.mean() < 333)  # uniform play
       True
 
@@ -189,9 +189,9 @@ class MRAPE:
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
-      >>> policy = jb.MRAPE(horizon=1_000, moment_order=world.moment_order)
-      >>> ds = jb.simulate(policy, world, horizon=1_000, num_seeds=64, record=[1_000])
+      >>> environment = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
+      >>> policy = jb.MRAPE(horizon=1_000, moment_order=environment.moment_order)
+      >>> ds = jb.simulate(policy, environment, horizon=1_000, num_seeds=64, record=[1_000])
       >>> bool(ds.regret.mean() < 333)  # uniform play
       True
 

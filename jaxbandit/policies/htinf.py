@@ -35,7 +35,7 @@ class HTINF:
 
     with :math:`\Theta_\alpha = \min\{1 - 2^{-(\alpha-1)/(2\alpha-1)}, (2 - 2/\alpha)^{1/(2-\alpha)}\}`. Anytime.
     Regret :math:`O(\sigma K^{1-1/\alpha} T^{1/\alpha})` against an adversary and
-    :math:`O(\sum_i (\sigma^\alpha/\Delta_i)^{1/(\alpha-1)} \log T)` in a stochastic world with a unique best
+    :math:`O(\sum_i (\sigma^\alpha/\Delta_i)^{1/(\alpha-1)} \log T)` in a stochastic environment with a unique best
     arm, both with truncated non-negative losses.
 
     Attributes:
@@ -44,10 +44,10 @@ class HTINF:
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
-      >>> alpha = world.moment_order
-      >>> policy = jb.HTINF(moment_order=alpha, moment_bound=world.moment(alpha))
-      >>> ds = jb.simulate(policy, world, horizon=1_000, num_seeds=64, record=[1_000])
+      >>> environment = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
+      >>> alpha = environment.moment_order
+      >>> policy = jb.HTINF(moment_order=alpha, moment_bound=environment.moment(alpha))
+      >>> ds = jb.simulate(policy, environment, horizon=1_000, num_seeds=64, record=[1_000])
       >>> bool(ds.regret.mean() < 333)  # uniform play
       True
 
@@ -63,8 +63,8 @@ class HTINF:
     label: ClassVar[str] = "HTINF"
     setting: ClassVar[str] = "stochastic and adversarial, heavy-tailed"
 
-    moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. world.moment_order")
-    moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. world.moment(alpha)")
+    moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. environment.moment_order")
+    moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. environment.moment(alpha)")
 
     def init(self, num_arms: int) -> HTINFState:
         """Nothing estimated yet."""
@@ -98,15 +98,15 @@ class HTINF:
 
 @pytree
 class OptHTINF:
-    r"""HTINF told alpha = 2 and sigma = 1, whatever the world: the optimistic guess.
+    r"""HTINF told alpha = 2 and sigma = 1, whatever the environment: the optimistic guess.
 
     :math:`\eta_t = t^{-1/2}` and :math:`r_t = (1 - 2^{-1/3}) \sqrt{t x_{t,i_t}}`. Parameter-free, at the price
     of a worse rate: :math:`O(\sigma^\alpha K^{(\alpha-1)/2} T^{(3-\alpha)/2})` against an adversary.
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Bernoulli(means=[0.2, 0.8, 0.8])
-      >>> ds = jb.simulate(jb.OptHTINF(), world, horizon=1_000, num_seeds=64, record=[1_000])
+      >>> environment = jb.Bernoulli(means=[0.2, 0.8, 0.8])
+      >>> ds = jb.simulate(jb.OptHTINF(), environment, horizon=1_000, num_seeds=64, record=[1_000])
       >>> bool(ds.regret.mean() < 400)  # uniform play
       True
 
@@ -167,8 +167,8 @@ class AdaTINF:
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Bernoulli(means=[0.2, 0.8, 0.8])
-      >>> ds = jb.simulate(jb.AdaTINF(horizon=1_000), world, horizon=1_000, num_seeds=64, record=[1_000])
+      >>> environment = jb.Bernoulli(means=[0.2, 0.8, 0.8])
+      >>> ds = jb.simulate(jb.AdaTINF(horizon=1_000), environment, horizon=1_000, num_seeds=64, record=[1_000])
       >>> bool(ds.regret.mean() < 400)  # uniform play
       True
 

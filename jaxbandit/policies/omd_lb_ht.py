@@ -49,10 +49,10 @@ class OMDLBHT:
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
-      >>> alpha = world.moment_order
-      >>> paper = jb.OMDLBHT(horizon=1_000, moment_order=alpha, moment_bound=world.moment(alpha))
-      >>> ds = jb.simulate(paper, world, horizon=1_000, num_seeds=64, record=[1_000])
+      >>> environment = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
+      >>> alpha = environment.moment_order
+      >>> paper = jb.OMDLBHT(horizon=1_000, moment_order=alpha, moment_bound=environment.moment(alpha))
+      >>> ds = jb.simulate(paper, environment, horizon=1_000, num_seeds=64, record=[1_000])
       >>> bool(ds.regret.mean() > 320)  # uniform play has 333
       True
 
@@ -65,8 +65,8 @@ class OMDLBHT:
     setting: ClassVar[str] = "adversarial, heavy-tailed"
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
-    moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. world.moment_order")
-    moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. world.moment(alpha)")
+    moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. environment.moment_order")
+    moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. environment.moment(alpha)")
     failure_probability: float | None = field(default=None, gt=0, lt=1, hint="None stands for 1 / horizon")
     constant_scale: float = field(default=1.0, gt=0, hint="1 is the paper")
 

@@ -43,7 +43,7 @@ class RobustMOSS:
         g = \hat\mu_m + (1 + \eta) \sigma \phi(m)^{\epsilon/\alpha}.
 
     All :math:`m` rewards are saturated at the present level. Regret
-    :math:`O(\sigma K^{1-1/\alpha} T^{1/\alpha})` in every stochastic world. Ties go to the lowest index.
+    :math:`O(\sigma K^{1-1/\alpha} T^{1/\alpha})` in every stochastic environment. Ties go to the lowest index.
 
     Attributes:
       horizon: :math:`T`.
@@ -57,9 +57,9 @@ class RobustMOSS:
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Pareto(means=[0.2, 1.0, 1.0], tail_index=2.5)
-      >>> policy = jb.RobustMOSS(horizon=2_000, moment_order=2.0, moment_bound=world.moment(2.0))
-      >>> ds = jb.simulate(policy, world, horizon=2_000, num_seeds=64, record=[2_000])
+      >>> environment = jb.Pareto(means=[0.2, 1.0, 1.0], tail_index=2.5)
+      >>> policy = jb.RobustMOSS(horizon=2_000, moment_order=2.0, moment_bound=environment.moment(2.0))
+      >>> ds = jb.simulate(policy, environment, horizon=2_000, num_seeds=64, record=[2_000])
       >>> bool(ds.regret.mean() < 1_066)  # uniform play
       True
 
@@ -78,8 +78,8 @@ class RobustMOSS:
     sure: ClassVar[bool] = True
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
-    moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. world.moment_order")
-    moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. world.moment(alpha)")
+    moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. environment.moment_order")
+    moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. environment.moment(alpha)")
     exploration: float = field(default=2.2, gt=0, hint="2.2 goes with level_ratio 1.1")
     level_ratio: float = field(default=1.1, static=True)
     log_floor: float = field(default=1.0, gt=0, hint="1 is the paper's")

@@ -73,7 +73,7 @@ class RobustUCB:
         \text{Catoni: } & \theta + 2 \sqrt{v L / n} \text{ if } n \ge 4 L, \text{ else } \infty; \quad
         \sum_j \psi(a (X_j - \theta)) = 0, \quad a^2 = \frac{2 L}{n (v + 2 v L / (n - 2 L))}.
 
-    Regret :math:`O(\sum_i (\sigma^\alpha / \Delta_i)^{1/(\alpha - 1)} \log T)` in a stochastic world.
+    Regret :math:`O(\sum_i (\sigma^\alpha / \Delta_i)^{1/(\alpha - 1)} \log T)` in a stochastic environment.
 
     The exact form keeps every reward, ``max_rounds`` per arm. The bounded form has a state of polylogarithmic size:
 
@@ -102,9 +102,9 @@ class RobustUCB:
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Pareto(means=[0.2, 1.0, 1.0], tail_index=2.5)
-      >>> policy = jb.RobustUCB(moment_order=2.0, moment_bound=world.moment(2.0))
-      >>> ds = jb.simulate(policy, world, horizon=2_000, num_seeds=64, record=[2_000])
+      >>> environment = jb.Pareto(means=[0.2, 1.0, 1.0], tail_index=2.5)
+      >>> policy = jb.RobustUCB(moment_order=2.0, moment_bound=environment.moment(2.0))
+      >>> ds = jb.simulate(policy, environment, horizon=2_000, num_seeds=64, record=[2_000])
       >>> bool(ds.regret.mean() < 1_066)  # uniform play
       True
 
@@ -121,8 +121,8 @@ class RobustUCB:
     setting: ClassVar[str] = "stochastic, heavy-tailed"
     sure: ClassVar[bool] = True
 
-    moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. world.moment_order")
-    moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. world.moment(alpha)")
+    moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. environment.moment_order")
+    moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. environment.moment(alpha)")
     estimator: str = field(default="truncated", choices=("truncated", "median_of_means", "catoni"))
     form: str = field(default="bounded", choices=("bounded", "exact"))
     moment: str = field(default="raw", choices=("raw", "central"))

@@ -51,7 +51,8 @@ class SAOHT:
         (\hat L_{t,i} - \min \hat L_t) / t &\le 2 W_t / \tau_i, \tag{8}
 
     (7) and (8) for removed arms. No assumption on signs. Regret, up to logarithms,
-    :math:`u K^{v/(1+v)} T^{1/(1+v)}` against an adversary and :math:`K (u^{1+1/v}/\Delta)^{1/v}` in a stochastic world.
+    :math:`u K^{v/(1+v)} T^{1/(1+v)}` against an adversary and :math:`K (u^{1+1/v}/\Delta)^{1/v}` in a stochastic
+    environment.
 
     With the paper's constants play is uniform until :math:`6 W_t < \Delta t`: at sigma = 1 no arm can be removed
     in less than 4 million rounds (alpha = 2, K = 2, gap 1), 104 million (alpha = 2, K = 10, gap 1/2), 1.6 billion
@@ -68,14 +69,14 @@ class SAOHT:
       initial_rounds: Whether the first K losses enter L-hat "weighted" by K (default; makes it unbiased, as the
         proofs need), or are "skipped" there: the paper leaves it open.
       removed_width: The W in (6) to (8) for a removed arm: of the current "round" t (default, as printed), which makes
-        (8) fire at 9 tau (alpha = 2) in any world, or of its "removal" tau, as in the paper's predecessor SAO.
+        (8) fire at 9 tau (alpha = 2) in any environment, or of its "removal" tau, as in the paper's predecessor SAO.
       fallback_horizon: Horizon of the fallback: the "remaining" rounds (default, as the analysis charges) or "full".
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Bernoulli(means=[0.1, 0.9])
+      >>> environment = jb.Bernoulli(means=[0.1, 0.9])
       >>> policy = jb.SAOHT(horizon=10_000, moment_order=2.0, moment_bound=1.0, constant_scale=0.03)
-      >>> ds = jb.simulate(policy, world, horizon=10_000, num_seeds=64, record=[10_000])
+      >>> ds = jb.simulate(policy, environment, horizon=10_000, num_seeds=64, record=[10_000])
       >>> bool(ds.regret.mean() < 3_000)  # uniform play has 4000
       True
 
@@ -88,8 +89,8 @@ class SAOHT:
     setting: ClassVar[str] = "stochastic and adversarial, heavy-tailed"
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
-    moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. world.moment_order")
-    moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. world.moment(alpha)")
+    moment_order: float = field(gt=1, le=2, hint="alpha of the moment that is bounded, e.g. environment.moment_order")
+    moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. environment.moment(alpha)")
     failure_probability: float | None = field(default=None, gt=0, lt=1, hint="None stands for 1 / horizon")
     constant_scale: float = field(default=1.0, gt=0, hint="1 is the paper")
     fallback_scale: float = field(default=1.0, gt=0, hint="1 is the paper")

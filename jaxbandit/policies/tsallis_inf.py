@@ -32,7 +32,7 @@ class TsallisINF:
     :math:`\hat\ell_{t,i} = 1[i = i_t] (\ell - B_{t,i}) / w_{t,i} + B_{t,i}` for every arm.
 
     Regret :math:`4 \sqrt{KT} + 1` (iw) against an adversary, :math:`O(\sum_i \log T / \Delta_i)` in a
-    stochastic world. Anytime; no guarantee for heavy tails.
+    stochastic environment. Anytime; no guarantee for heavy tails.
 
     Attributes:
       estimator: "iw" or "rv".

@@ -56,9 +56,9 @@ class UniINF:
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
+      >>> environment = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
       >>> policy = jb.UniINF(horizon=10_000)
-      >>> ds = jb.simulate(policy, world, horizon=10_000, num_seeds=64, record=[100, 1_000, 10_000])
+      >>> ds = jb.simulate(policy, environment, horizon=10_000, num_seeds=64, record=[100, 1_000, 10_000])
       >>> ds.regret.shape
       (64, 3)
 

@@ -30,18 +30,18 @@ class Findings:
     Attributes:
       ds: Dimensions ``policy`` and ``environment``; read when it is looked at.
       stats: Its ``summary`` with the bands that are drawn, and the number of ``seeds`` of each cell.
-      verdicts: Who won, world by world.
+      verdicts: Who won, environment by environment.
       notes: Warnings of opening it.
-      worlds: The worlds by label, where they are known.
-      no_worlds: Why they are not.
+      environments: The environments by label, where they are known.
+      no_environments: Why they are not.
     """
 
     ds: xr.Dataset
     stats: xr.Dataset
     verdicts: list[Verdict]
     notes: list[str]
-    worlds: Mapping[str, Any]
-    no_worlds: str
+    environments: Mapping[str, Any]
+    no_environments: str
 
 
 def find(
@@ -49,7 +49,7 @@ def find(
     *,
     method: str = "normal",
     simultaneous: bool = False,
-    worlds: Mapping[str, Any] | None = None,
+    environments: Mapping[str, Any] | None = None,
     data: str | os.PathLike | None = None,
 ) -> Findings:
     """Opens a directory, a file or a dataset and looks at it.
@@ -58,7 +58,7 @@ def find(
       source: What ``run`` left or ``simulate`` returned.
       method: Of the bands: ``"normal"`` or ``"bootstrap"``.
       simultaneous: Whether a band covers its whole curve at once.
-      worlds: The worlds by label; default those of the study that the dataset carries.
+      environments: The environments by label; default those of the study that the dataset carries.
       data: Where the study's tables are, if it names any.
     """
     with warnings.catch_warnings(record=True) as caught:
@@ -76,7 +76,7 @@ def find(
         raise ValueError("nothing to report: no cell of the study is finished; run it first, then report on it")
     stats = with_bands(ds, stats, method=method, simultaneous=simultaneous)
     notes = [str(warning.message) for warning in caught]
-    known, why = (worlds, "") if worlds is not None else _worlds(ds, data)
+    known, why = (environments, "") if environments is not None else _environments(ds, data)
     return Findings(ds, stats, verdicts(ds, stats), notes, known, why)
 
 
@@ -92,8 +92,8 @@ def two_sided(ds: xr.Dataset) -> xr.Dataset:
     if not {"policy", "environment"} <= set(ds.dims):
         variable = ds["regret" if "regret" in ds else "regret_mean"]
         axes = [str(dim) for dim in variable.dims if dim not in _INNER]
-        of_world = [axis for axis in axes if _is_of_world(axis, ds)]
-        for side, names in (("policy", [a for a in axes if a not in of_world]), ("environment", of_world)):
+        of_environment = [axis for axis in axes if _is_of_environment(axis, ds)]
+        for side, names in (("policy", [a for a in axes if a not in of_environment]), ("environment", of_environment)):
             ds = _stacked(ds, side, names)
         rest = [dim for dim in ds.dims if dim not in ("policy", "environment")]
         ds = ds.transpose("policy", "environment", *rest)
@@ -109,17 +109,17 @@ def _open(source: pathlib.Path) -> xr.Dataset:
     return load(source) if source.is_dir() and Store(source).manifest() is not None else opened(source)
 
 
-def _worlds(ds: xr.Dataset, data: str | os.PathLike | None) -> tuple[Mapping[str, Any], str]:
-    """The worlds of the study that a dataset carries, or why there are none."""
+def _environments(ds: xr.Dataset, data: str | os.PathLike | None) -> tuple[Mapping[str, Any], str]:
+    """The environments of the study that a dataset carries, or why there are none."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = plots.worlds_of(ds, None if data is None else pathlib.Path(data))
-    why = "" if found else "the dataset carries no study file; pass worlds={label: world} to report.write"
+        found = plots.environments_of(ds, None if data is None else pathlib.Path(data))
+    why = "" if found else "the dataset carries no study file; pass environments={label: environment} to report.write"
     return found, str(caught[0].message) if caught and not found else why
 
 
-def _is_of_world(axis: str, ds: xr.Dataset) -> bool:
-    """Whether a swept axis is a field of the world: its name stands in the world's repr, and not in the policy's."""
+def _is_of_environment(axis: str, ds: xr.Dataset) -> bool:
+    """Returns whether a swept axis is a field of the environment: only the environment's repr has its name."""
     if axis.startswith(("policy_", "environment_")):
         return axis.startswith("environment_")
     said = {side: str(ds.attrs.get(side, "")) for side in ("policy", "environment")}

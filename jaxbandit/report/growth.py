@@ -17,11 +17,11 @@ LEAST_DOUBLINGS = 3  # of the record; fewer say nothing of growth
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A policy in a world.
+    """A policy in an environment.
 
     Attributes:
       policy: Its label.
-      proved: The order that is proved in a world of this kind; empty if none is.
+      proved: The order that is proved in an environment of this kind; empty if none is.
       cell: What was measured.
     """
 
@@ -42,8 +42,8 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class World:
-    """A world with its rows; ``kind`` is empty where it is not known whether it changes."""
+class Environment:
+    """An environment with its rows; ``kind`` is empty where it is not known whether it changes."""
 
     label: str
     kind: str
@@ -55,35 +55,35 @@ def panel(findings: Findings, render: Render) -> Panel | None:
     rounds = findings.ds["round"].values
     if "regret" not in findings.ds or math.log2(rounds[-1] / rounds[0]) < LEAST_DOUBLINGS:
         return None
-    found = [world for world in growths(findings) if world.rows]
+    found = [environment for environment in growths(findings) if environment.rows]
     if not found:
         return None
     shown = {
         "doublings": comparison.LAST_DOUBLINGS,
         "level": f"{100 * LEVEL:g}%",
         "margin": f"{1 + comparison.MARGIN:g}",
-        "why": findings.no_worlds,
-        "below": any(row.cell.below_zero for world in found for row in world.rows),
-        "stopped": any(row.cell.stopped for world in found for row in world.rows),
+        "why": findings.no_environments,
+        "below": any(row.cell.below_zero for environment in found for row in environment.rows),
+        "stopped": any(row.cell.stopped for environment in found for row in environment.rows),
     }
-    return Panel("Growth of regret", render("growth.html", worlds=found, **shown))
+    return Panel("Growth of regret", render("growth.html", environments=found, **shown))
 
 
-def growths(findings: Findings) -> Iterator[World]:
-    """Every cell of at least two games, world by world."""
+def growths(findings: Findings) -> Iterator[Environment]:
+    """Every cell of at least two games, environment by environment."""
     for label in map(str, findings.ds.environment.values):
-        world = findings.worlds.get(label)
-        stochastic = None if world is None else is_stationary(world)
+        environment = findings.environments.get(label)
+        stochastic = None if environment is None else is_stationary(environment)
         here = findings.ds.regret.sel(environment=label)
         rows = []
         for policy in map(str, findings.ds.policy.values):
             games = here.sel(policy=policy).transpose("seed", "round").load()
             if games.isel(round=0).notnull().sum() < 2:
                 continue
-            promised = None if stochastic is None else comparison.promised_exponent(policy, world, stochastic)
+            promised = None if stochastic is None else comparison.promised_exponent(policy, environment, stochastic)
             order = None if stochastic is None else comparison.proved(policy, stochastic)
             cell = comparison.measured(games, promised, LEVEL)
             if cell is not None:
                 rows.append(Row(policy, order.text if order else "", cell))
         kind = "" if stochastic is None else "stochastic" if stochastic else "adversarial"
-        yield World(label, kind, rows)
+        yield Environment(label, kind, rows)

@@ -24,7 +24,7 @@ def write(
     method: str = "normal",
     simultaneous: bool = False,
     panels: Sequence[Panel] = (),
-    worlds: Mapping[str, Any] | None = None,
+    environments: Mapping[str, Any] | None = None,
     data: str | os.PathLike | None = None,
 ) -> pathlib.Path:
     """Writes the report on a study: one HTML page that works offline.
@@ -36,7 +36,7 @@ def write(
       method: Of the bands: ``"normal"`` or ``"bootstrap"`` over seeds.
       simultaneous: Whether a band covers its whole curve at once.
       panels: Further parts of the page, shown before the ranking.
-      worlds: The worlds by label, for lower bounds and what is proved; default those of the study.
+      environments: The environments by label, for lower bounds and what is proved; default those of the study.
       data: Where the study's tables are, if it names any.
 
     Returns:
@@ -45,11 +45,11 @@ def write(
     Example:
       >>> import tempfile, jaxbandit as jb
       >>> from jaxbandit import report
-      >>> world = jb.Bernoulli(means=[0.2, 0.8])
-      >>> ds = jb.simulate([jb.Uniform(), jb.UCB1()], world, horizon=100, num_seeds=16)
+      >>> environment = jb.Bernoulli(means=[0.2, 0.8])
+      >>> ds = jb.simulate([jb.Uniform(), jb.UCB1()], environment, horizon=100, num_seeds=16)
       >>> with tempfile.TemporaryDirectory() as directory:
       ...     page = report.write(ds, f"{directory}/report.html").read_text(encoding="utf-8")
-      >>> "<strong>ucb1</strong> has the least mean regret in 1 of 1 world" in " ".join(page.split())
+      >>> "<strong>ucb1</strong> has the least mean regret in 1 of 1 environment" in " ".join(page.split())
       True
     """
     environment, plotly_js, as_json = _libraries()
@@ -66,7 +66,9 @@ def write(
     directory = None if isinstance(source, xr.Dataset) or not os.path.isdir(source) else pathlib.Path(source)
     further = answers(directory, render) if directory else None
     only = further is not None and directory is not None and not has_games(directory)
-    findings = None if only else find(source, method=method, simultaneous=simultaneous, worlds=worlds, data=data)
+    findings = (
+        None if only else find(source, method=method, simultaneous=simultaneous, environments=environments, data=data)
+    )
     name = "" if isinstance(source, xr.Dataset) else pathlib.Path(source).resolve().name
     made = list(sections.panels(findings, render, list(panels), further, name))
     attrs = findings.ds.attrs if findings is not None else further.attrs if further else {}

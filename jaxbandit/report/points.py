@@ -19,10 +19,10 @@ DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}  # of style.L
 
 
 def points(ds: xr.Dataset, side: str) -> list[dict[str, Any]]:
-    """Label, class and swept values of every policy or world.
+    """Label, class and swept values of every policy or environment.
 
-    What a world declares about its tail rides along in the dataset, but is no choice of the study: only fields that
-    labels name are.
+    What an environment declares about its tail rides along in the dataset, but is no choice of the study: only fields
+    that labels name are.
     """
     riders = [str(name) for name, coord in ds.coords.items() if coord.dims == (side,) and name != side]
     found = []
@@ -62,7 +62,7 @@ def explorer(findings: Findings) -> dict[str, Any]:
     return {
         "rounds": [int(n) for n in ds["round"].values],
         "policies": [point | look(n) for n, point in enumerate(points(ds, "policy"))],
-        "worlds": points(ds, "environment"),
+        "environments": points(ds, "environment"),
         "curves": {name: [[compact(c) for c in row] for row in values.values] for name, values in curves.items()},
         "bounds": [_bound(findings, str(label)) for label in ds.environment.values],
         "shown": _shown(findings),
@@ -73,8 +73,8 @@ def explorer(findings: Findings) -> dict[str, Any]:
 
 
 def _bound(findings: Findings, label: str) -> dict[str, Any] | None:
-    """The order of a lower bound that concerns a world, if that is known."""
-    found = plots.lower_bound(findings.worlds.get(label), findings.ds["round"].values)
+    """The order of a lower bound that concerns an environment, if that is known."""
+    found = plots.lower_bound(findings.environments.get(label), findings.ds["round"].values)
     if found is None:
         return None
     kind, order = found
@@ -83,7 +83,7 @@ def _bound(findings: Findings, label: str) -> dict[str, Any] | None:
 
 def has_heat(data: dict[str, Any]) -> bool:
     """Whether there are two axes to spread final regret over."""
-    sides = (data["policies"], data["worlds"])
+    sides = (data["policies"], data["environments"])
     return sum(max(len(side) > 1, *(len(point["values"]) for point in side)) for side in sides) > 1
 
 

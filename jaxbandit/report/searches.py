@@ -52,7 +52,7 @@ def tuning(found: Sequence[Found], render: Render) -> Panel:
         ahead = f"{one.policy}: " if len(found) > 1 else ""
         views |= {f"{ahead}{name} over the steps": _way(ds.sel(parameter=name)) for name in ds.parameter.values}
         views[f"{ahead}what was minimised"] = _objective(ds)
-        views[f"{ahead}tuned against the default, on unseen worlds and seeds"] = _gain(ds)
+        views[f"{ahead}tuned against the default, on unseen environments and seeds"] = _gain(ds)
     return Panel("Tuning", render("tuning.html", rows=rows), views=views)
 
 
@@ -63,15 +63,20 @@ def worst(found: Sequence[Found], render: Render) -> Panel:
         unit = " of the bound" if one.ds.attrs.get("objective") == "ratio" else ""
         for at in by_horizon(one.ds):
             instance = ", ".join(f"{name} = {float(at.worst.sel(parameter=name)):.4g}" for name in at.parameter.values)
-            row = {"policy": one.policy, "world": one.environment, "horizon": int(at.horizon), "instance": instance}
+            row = {
+                "policy": one.policy,
+                "environment": one.environment,
+                "horizon": int(at.horizon),
+                "instance": instance,
+            }
             row |= {"regret": _interval(at, "regret"), "searched": float(at.searched), "unit": unit}
             rows.append(row | {"given": float(at.given_regret), "bound": float(at.bound)})
         if "slope" in one.ds:
-            slopes.append({"policy": one.policy, "world": one.environment, "slope": _interval(one.ds, "slope")})
-    for world in dict.fromkeys(one.environment for one in found):
-        here = [one for one in found if one.environment == world and one.ds.sizes.get("horizon", 1) > 1]
+            slopes.append({"policy": one.policy, "environment": one.environment, "slope": _interval(one.ds, "slope")})
+    for environment in dict.fromkeys(one.environment for one in found):
+        here = [one for one in found if one.environment == environment and one.ds.sizes.get("horizon", 1) > 1]
         if here:
-            views[f"Worst cases around {world}"] = _curves(here)
+            views[f"Worst cases around {environment}"] = _curves(here)
     return Panel(
         "Worst cases",
         render("worst.html", rows=rows, slopes=slopes, band=found[0].ds.attrs["band"], curves=bool(views)),
@@ -101,7 +106,9 @@ def _objective(ds: xr.Dataset) -> dict[str, Any]:
     step, looked = ds["step"].values, np.isfinite(ds.held_out.values)
     lines = [
         _line("at the points of the step", step, ds.objective.values, style.COLOURS[0]),
-        _line("held-out worlds", step[looked], ds.held_out.values[looked], style.COLOURS[2], mode="markers", size=9),
+        _line(
+            "held-out environments", step[looked], ds.held_out.values[looked], style.COLOURS[2], mode="markers", size=9
+        ),
     ]
     return _figure(lines, "step", "objective")
 

@@ -39,7 +39,7 @@ PROVENANCE = {
     "run_seconds": "seconds of play",
     "written": "written",
     "policy": "policies",
-    "environment": "worlds",
+    "environment": "environments",
 }
 
 
@@ -83,7 +83,7 @@ def summary(findings: Findings, render: Render, num_troubles: int) -> str:
     stopped = list(dict.fromkeys(one.policy for verdict in findings.verdicts for one in verdict.stopped))
     facts = {
         "policies": f"{stats.sizes['policy']:,}",
-        "worlds": f"{stats.sizes['environment']:,}",
+        "environments": f"{stats.sizes['environment']:,}",
         "seeds a cell": _range(stats.seeds.values[stats.seeds.values > 0]),
         "rounds": f"{rounds:,}",
         "games": f"{played:,}",
@@ -110,7 +110,7 @@ def summary(findings: Findings, render: Render, num_troubles: int) -> str:
 
 
 def ranking(verdicts: list[Verdict], render: Render) -> str:
-    """Every policy in every world, with tests."""
+    """Every policy in every environment, with tests."""
     tests = list(dict.fromkeys(verdict.test for verdict in verdicts))
     return render(
         "ranking.html",

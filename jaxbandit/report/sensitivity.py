@@ -82,13 +82,13 @@ def _part(kind: str, ds: xr.Dataset) -> dict[str, Any]:
 
 
 def _data(results: Mapping[str, xr.Dataset]) -> dict[str, Any]:
-    """Everything the panel draws; all kinds have the policies and worlds of the study."""
+    """Everything the panel draws; all kinds have the policies and environments of the study."""
     first = labelled(next(iter(results.values())))
-    worlds = points(first, "environment")
+    environments = points(first, "environment")
     return {
         "policies": points(first, "policy"),
-        "worlds": [point | look(n) for n, point in enumerate(worlds)],
-        "shown": list(range(min(len(worlds), AT_FIRST))),
+        "environments": [point | look(n) for n, point in enumerate(environments)],
+        "shown": list(range(min(len(environments), AT_FIRST))),
         "bars": {kind: _bars(ds) for kind, ds in results.items()},
         "curves": _curves(results["sobol"]) if "sobol" in results else None,
     }

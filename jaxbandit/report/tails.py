@@ -16,7 +16,7 @@ LEVEL = 0.95
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A policy in a world.
+    """A policy in an environment.
 
     Attributes:
       policy: Its label.
@@ -35,11 +35,11 @@ class Row:
 
 def panel(findings: Findings, render: Render) -> Panel | None:
     """The table of quantiles; None where the games were not kept, or are one a cell."""
-    worlds = dict(quantiles(findings)) if "regret" in findings.ds else {}
-    if not worlds:
+    environments = dict(quantiles(findings)) if "regret" in findings.ds else {}
+    if not environments:
         return None
     names = ["median", *(f"{100 * q:g} % quantile" for q in QUANTILES[1:])]
-    rows = [row for listed in worlds.values() for row in listed]
+    rows = [row for listed in environments.values() for row in listed]
     unbounded = any(not np.isfinite(row.quantiles).all() for row in rows)
     shown = {
         "names": names,
@@ -47,16 +47,16 @@ def panel(findings: Findings, render: Render) -> Panel | None:
         "unbounded": unbounded,
         "stopped": any(r.stopped for r in rows),
     }
-    return Panel("How bad can it get", render("tails.html", worlds=worlds, **shown))
+    return Panel("How bad can it get", render("tails.html", environments=environments, **shown))
 
 
 def quantiles(findings: Findings) -> Iterator[tuple[str, list[Row]]]:
-    """Every cell of at least two games, world by world."""
+    """Every cell of at least two games, environment by environment."""
     last = int(findings.ds["round"][-1])
-    for world in map(str, findings.ds.environment.values):
+    for environment in map(str, findings.ds.environment.values):
         rows = []
         for policy in map(str, findings.ds.policy.values):
-            cell = played(findings.ds.regret.sel(policy=policy, environment=world).load())
+            cell = played(findings.ds.regret.sel(policy=policy, environment=environment).load())
             if not cell.size or cell.sizes["seed"] < 2:
                 continue
             final = cell.isel(round=-1)
@@ -73,4 +73,4 @@ def quantiles(findings: Findings) -> Iterator[tuple[str, list[Row]]]:
                 )
             )
         if rows:
-            yield world, rows
+            yield environment, rows

@@ -1,4 +1,4 @@
-"""Who won in each world, and how sure that is."""
+"""Who won in each environment, and how sure that is."""
 
 import dataclasses
 import math
@@ -17,7 +17,7 @@ UNPAIRED = (
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A policy in a world.
+    """A policy in an environment.
 
     Attributes:
       policy: Its label.
@@ -57,10 +57,10 @@ class Stopped:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """The order of the policies in a world.
+    """The order of the policies in an environment.
 
     Attributes:
-      world: Its label.
+      environment: Its label.
       rows: The policies, the best first.
       missing: Policies of which no game is there.
       stopped: Policies that stop before the last round.
@@ -69,7 +69,7 @@ class Verdict:
       level: Confidence.
     """
 
-    world: str
+    environment: str
     rows: list[Row]
     missing: list[str]
     stopped: list[Stopped]
@@ -99,12 +99,13 @@ class Verdict:
 
 
 def verdicts(ds: xr.Dataset, stats: xr.Dataset, level: float = 0.95) -> list[Verdict]:
-    """One verdict for each world of which a game is there.
+    """One verdict for each environment of which a game is there.
 
     Args:
-      ds: With dimensions ``policy`` and ``environment``; of the seeds if they were kept, read world by world.
+      ds: With dimensions ``policy`` and ``environment``; of the seeds if they were kept, read environment by
+        environment.
       stats: Its ``summary``, with the number of ``seeds`` of each cell.
-      level: Confidence, over all pairs of a world.
+      level: Confidence, over all pairs of an environment.
     """
     found = []
     for e in range(ds.sizes["environment"]):
@@ -176,7 +177,7 @@ def _unpaired(stats: xr.Dataset, level: float) -> tuple:
     return *limits, pairs, UNPAIRED.format(percent=100 * level), level
 
 
-def _ordered(world: str, policies: list[str], mean, low, high, pairs, test, level) -> Verdict:
+def _ordered(environment: str, policies: list[str], mean, low, high, pairs, test, level) -> Verdict:
     order = np.argsort(mean, kind="stable")
     worse = np.zeros(len(policies), int)
     if pairs is not None:
@@ -193,4 +194,4 @@ def _ordered(world: str, policies: list[str], mean, low, high, pairs, test, leve
         )
         for n in order
     ]
-    return Verdict(world, rows, [], [], None if pairs is None else pairs[np.ix_(order, order)], test, level)
+    return Verdict(environment, rows, [], [], None if pairs is None else pairs[np.ix_(order, order)], test, level)

@@ -80,7 +80,7 @@ def breakable(label: str) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """``1 world``, ``20 worlds``, ``3 policies``."""
+    """``1 environment``, ``20 environments``, ``3 policies``."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{n:,} {noun if n == 1 else plural}"
 

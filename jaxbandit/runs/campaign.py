@@ -188,17 +188,17 @@ class Campaign:
 
     def _coords(self) -> dict[str, Any]:
         study = self.study
-        policies = [(entry.label, entry.grid(study.worlds()[0])) for entry in study.policy_entries()]
-        worlds = zip(study.environment_entries(), study.environment_grids(), strict=True)
-        environments = [(entry.label, grid) for entry, grid in worlds]
+        policies = [(entry.label, entry.grid(study.declared()[0])) for entry in study.policy_entries()]
+        grids = zip(study.environment_entries(), study.environment_grids(), strict=True)
+        environments = [(entry.label, grid) for entry, grid in grids]
         arms = max(game.environment.num_arms for game in self.games)
         axes = labels.labelled_axes(policies, environments)
         coords = {name: given if isinstance(given, tuple) else (name, given) for name, given in axes.items()}
         coords |= {"round": ("round", list(self.rounds)), "arm": ("arm", list(range(arms)))}
         declared = {
-            "moment_order": [_number(world.moment_order) for world in study.worlds()],
+            "moment_order": [_number(one.moment_order) for one in study.declared()],
             "moment_bound": [
-                _number(world.moment_order and world.moment_bound(world.moment_order)) for world in study.worlds()
+                _number(one.moment_order and one.moment_bound(one.moment_order)) for one in study.declared()
             ],
         }
         for name, values in declared.items():

@@ -1,7 +1,7 @@
-"""Many points of policy and world played side by side on one lane axis, under the same luck.
+"""Many points of policy and environment played side by side on one lane axis, under the same luck.
 
-``simulate`` plays every policy in every world; here the n-th policy plays the n-th world. Game k of every point reads
-the same random bits, so differences between points are far less noisy than the points themselves.
+``simulate`` plays every policy in every environment; here the n-th policy plays the n-th environment. Game k of every
+point reads the same random bits, so differences between points are far less noisy than the points themselves.
 ``jaxbandit.parameters`` makes the points.
 """
 
@@ -26,7 +26,7 @@ class Games(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PairJob(Job):
-    """Points, each a policy and a world, with their own numbers of seeds: lanes in the order of points."""
+    """Points, each a policy and an environment, with their own numbers of seeds: lanes in the order of points."""
 
     policy_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))  # [points]
     environment_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
@@ -66,9 +66,9 @@ def final_regret(
     Example:
       >>> import jaxbandit as jb
       >>> from jaxbandit.runs.coupled import final_regret
-      >>> world = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
+      >>> environment = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
       >>> policies = [jb.UniINF(horizon=100, initial_scale=scale) for scale in (2.0, 4.0, 8.0)]
-      >>> final_regret(policies, [world], horizon=100, num_seeds=16).shape
+      >>> final_regret(policies, [environment], horizon=100, num_seeds=16).shape
       (3, 16)
     """
     games = play_pairs(
@@ -96,7 +96,7 @@ def play_pairs(
     engine: Engine | None = None,
     timing: Timing | None = None,
 ) -> Games:
-    """Plays the n-th policy in the n-th world; memory does not grow with the rounds.
+    """Plays the n-th policy in the n-th environment; memory does not grow with the rounds.
 
     Args:
       policies: One for each point, or a single one for all. Points of one class and shape share one compiled program
@@ -121,8 +121,8 @@ def play_pairs(
         check_whole(name, value, 0)
     check_choice("dtype", dtype, ("float32", "float64"))
 
-    told = {id(world): _at_horizon(world, int(rounds[-1])) for world in environments}
-    sides = _Side(policies, count), _Side([told[id(world)] for world in environments], count)
+    told = {id(environment): _at_horizon(environment, int(rounds[-1])) for environment in environments}
+    sides = _Side(policies, count), _Side([told[id(environment)] for environment in environments], count)
     games = Games(np.full((count, seeds_of.max(), rounds.size), np.nan), np.zeros((count, seeds_of.max()), np.int64))
     config, timing = engine or Engine(), timing or Timing()
     groups: dict[Any, list[int]] = {}
@@ -133,10 +133,10 @@ def play_pairs(
     with jax.enable_x64(dtype == "float64"), bar(config.progress) as progress:
         for members in groups.values():
             points = np.asarray(members)
-            (chosen, policy_of), (worlds, environment_of) = (side.select(members) for side in sides)
+            (chosen, policy_of), (played_in, environment_of) = (side.select(members) for side in sides)
             job = PairJob(
                 policies=chosen,
-                environments=worlds,
+                environments=played_in,
                 record=rounds,
                 num_seeds=int(seeds_of[points].max()),
                 seed=seed,
@@ -157,7 +157,7 @@ def play_pairs(
 
 
 class _Side:
-    """The policies or the worlds of all points; an object that several share is kept once."""
+    """The policies or the environments of all points; an object that several share is kept once."""
 
     def __init__(self, objects: Sequence[Any], count: int):
         self.objects = list(objects) * (count if len(objects) == 1 else 1)
@@ -178,5 +178,5 @@ class _Side:
         return [by_id[key] for key in places], of
 
 
-def _at_horizon(world: Any, horizon: int) -> Any:
-    return world.at_horizon(horizon) if hasattr(world, "at_horizon") else world
+def _at_horizon(environment: Any, horizon: int) -> Any:
+    return environment.at_horizon(horizon) if hasattr(environment, "at_horizon") else environment

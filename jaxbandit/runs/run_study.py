@@ -27,7 +27,7 @@ def run(
 ) -> "xr.Dataset":
     """Plays what the directory does not hold yet of a study, and opens it.
 
-    A study that was killed goes on where it stopped, to the same bits. More seeds, policies, worlds or values are
+    A study that was killed goes on where it stopped, to the same bits. More seeds, policies, environments or values are
     added to what is there; a longer horizon goes on from the last states of games that do not depend on it, with
     the rounds recorded so far kept.
 
@@ -45,8 +45,8 @@ def run(
 
     Example:
       >>> import tempfile, jaxbandit as jb
-      >>> world = jb.Bernoulli(means=[0.2, 0.8])
-      >>> study = jb.Study(horizon=100, num_seeds=64, policies=[jb.Uniform()], environments=[world])
+      >>> environment = jb.Bernoulli(means=[0.2, 0.8])
+      >>> study = jb.Study(horizon=100, num_seeds=64, policies=[jb.Uniform()], environments=[environment])
       >>> with tempfile.TemporaryDirectory() as directory:
       ...     ds = jb.run(study, directory)
       ...     print(ds.regret.dims, int(ds.pulls.isel(round=-1).sum()))

@@ -133,8 +133,8 @@ class ProcessTeam(Team):
 
     def _owner(self, campaign: Campaign, cell: Cell) -> int:
         policy, environment = cell.game.index
-        worlds = 1 + max(game.index[1] for game in campaign.games)
-        return (policy * worlds + environment) % self.count
+        environments = 1 + max(game.index[1] for game in campaign.games)
+        return (policy * environments + environment) % self.count
 
     def _check_platforms(self, campaign: Campaign) -> None:
         here = _platforms(campaign)

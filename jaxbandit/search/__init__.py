@@ -1,1 +1,1 @@
-"""Searching parameters: the best values of a policy (``jb.tune``), the worst instance of a world (``jb.worst``)."""
+"""Searches: the best parameters of a policy (``jb.tune``) and the worst instance of an environment (``jb.worst``)."""

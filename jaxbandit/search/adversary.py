@@ -37,7 +37,7 @@ class Adversary:
     """One policy, one family, one horizon.
 
     Args:
-      policy: Makes the policy for a world.
+      policy: Makes the policy for an environment.
       family: Where to look.
       settings: The section.
       horizon: Rounds of a game.
@@ -48,7 +48,7 @@ class Adversary:
         self.settings, self.horizon, self.seed = settings, horizon, seed
         self._policy, self._family = policy, family
         self.box = family.box
-        self._given = at_horizon(family.world, horizon)
+        self._given = at_horizon(family.environment, horizon)
         self._scale(self._given)  # raises where there is no unit
         policy(self._given, horizon)
         self.population = settings.population or default_population(len(self.box.names))
@@ -59,7 +59,7 @@ class Adversary:
         return {
             "kind": "worst",
             "policy": repr(self._policy(self._given, self.horizon)),
-            "world": repr(self._given),
+            "environment": repr(self._given),
             "horizon": self.horizon,
             "seed": self.seed,
             **settings,
@@ -155,12 +155,12 @@ class Adversary:
         return finalists[int(np.argmax(games.mean(axis=-1)))], float(estimates[best[0]])
 
     def _replayed(self, trace: Trace, chosen: tuple[np.ndarray, float], arena: Arena) -> xr.Dataset:
-        """The instance chosen, and the world as given, on fresh games."""
+        """The instance chosen, and the environment as given, on fresh games."""
         value, searched = chosen
-        world = self._world(value)
-        worlds = [world, self._given]
-        policies = [self._policy(one, self.horizon) for one in worlds]
-        games = arena.play(policies, worlds, self.settings.test_seeds, luck=TEST)
+        environment = self._environment(value)
+        environments = [environment, self._given]
+        policies = [self._policy(one, self.horizon) for one in environments]
+        games = arena.play(policies, environments, self.settings.test_seeds, luck=TEST)
         found = statistics.bootstrap_interval(games, LEVEL)
         results: dict[str, Any] = {
             "worst": ("parameter", value),
@@ -173,10 +173,10 @@ class Adversary:
             "regret_high": float(found.high[0]),
             "given_regret": float(found.value[1]),
         }
-        ds = trace.dataset().assign(results | _declared(world, self.horizon))
+        ds = trace.dataset().assign(results | _declared(environment, self.horizon))
         return ds.assign_coords(horizon=self.horizon).assign_attrs(
             objective=self.settings.objective,
-            world=repr(world),
+            environment=repr(environment),
             given=repr(self._given),
             band=f"studentised bootstrap over {self.settings.test_seeds} fresh seeds, {100 * LEVEL:g}%",
             failed=arena.failed,
@@ -187,21 +187,21 @@ class Adversary:
 
     def _play(self, values: np.ndarray, num_seeds: int, arena: Arena, *, luck: int, first_seed: int = 0) -> np.ndarray:
         """What is maximised, game by game: [points, seeds]."""
-        worlds = [self._world(value) for value in values]
-        policies = [self._policy(world, self.horizon) for world in worlds]
-        games = arena.play(policies, worlds, num_seeds, luck=luck, first_seed=first_seed)
-        return games / np.asarray([self._scale(world) for world in worlds])[:, None]
+        environments = [self._environment(value) for value in values]
+        policies = [self._policy(environment, self.horizon) for environment in environments]
+        games = arena.play(policies, environments, num_seeds, luck=luck, first_seed=first_seed)
+        return games / np.asarray([self._scale(environment) for environment in environments])[:, None]
 
-    def _world(self, value: np.ndarray) -> Any:
+    def _environment(self, value: np.ndarray) -> Any:
         return at_horizon(self._family.at(self.box.named(value)), self.horizon)
 
-    def _scale(self, world: Any) -> float:
+    def _scale(self, environment: Any) -> float:
         """The unit of what is maximised."""
         if self.settings.objective == "regret":
             return 1.0
-        bound = _declared(world, self.horizon)["bound"]
+        bound = _declared(environment, self.horizon)["bound"]
         if not np.isfinite(bound):
-            raise ValueError(f'{world!r} declares no moment to measure regret by; take objective = "regret"')
+            raise ValueError(f'{environment!r} declares no moment to measure regret by; take objective = "regret"')
         return bound
 
 
@@ -213,7 +213,7 @@ def curve(found: list[xr.Dataset]) -> xr.Dataset:
     """
     kept = [ds.drop_dims([dim for dim in ("step", "point_number") if dim in ds.dims]) for ds in found]
     ds = xr.concat(kept, "horizon", combine_attrs="drop_conflicts")
-    ds = ds.assign(world=("horizon", [one.attrs["world"] for one in found]))
+    ds = ds.assign(environment=("horizon", [one.attrs["environment"] for one in found]))
     ds.attrs["failed"] = sum(int(one.attrs["failed"]) for one in found)
     if len(found) < 2 or found[0].attrs["objective"] != "regret" or not (ds.regret > 0).all():
         return ds
@@ -224,12 +224,12 @@ def curve(found: list[xr.Dataset]) -> xr.Dataset:
     return ds.assign(slope=slope, slope_low=slope - 1.96 * stderr, slope_high=slope + 1.96 * stderr)
 
 
-def _declared(world: Any, horizon: int) -> dict[str, float]:
-    """What a world declares of its moments, and the order of the lower bound there; NaN if it declares none."""
+def _declared(environment: Any, horizon: int) -> dict[str, float]:
+    """What an environment declares of its moments, and the order of the lower bound there; NaN if it declares none."""
     try:
-        alpha = float(world.moment_order)
-        sigma = float(world.moment(alpha))
-        bound = float(bounds.minimax(horizon, world.num_arms, alpha, sigma))
+        alpha = float(environment.moment_order)
+        sigma = float(environment.moment(alpha))
+        bound = float(bounds.minimax(horizon, environment.num_arms, alpha, sigma))
     except (AttributeError, TypeError, ValueError):
         alpha = sigma = bound = np.nan
     return {"moment_order": alpha, "moment_bound": sigma, "bound": bound}

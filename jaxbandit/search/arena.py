@@ -1,4 +1,4 @@
-"""Where a search plays: pairs of policy and world under common luck, with progress, an end on demand, and one compile.
+"""The games of a search: pairs of policy and environment on common random numbers, with progress and one compile.
 
 A search has several kinds of luck, which must not overlap: that of its steps, that of the held-out set it looks at on
 the way, that of the choice among finalists, and that of the numbers it reports.
@@ -18,7 +18,7 @@ from jaxbandit.runs import coupled
 # Kinds of luck.
 STEPS, HELD_OUT, FINALISTS, TEST = range(4)
 
-Told = Callable[[Any, int], Any]  # (world, horizon) -> the policy, told what it asks of them
+Told = Callable[[Any, int], Any]  # (environment, horizon) -> the policy, told what it asks of them
 
 
 def derived_seed(seed: int, *purpose: int) -> int:
@@ -27,21 +27,21 @@ def derived_seed(seed: int, *purpose: int) -> int:
 
 
 def as_told(policy: Any) -> Told:
-    """A policy, or a function of (world, horizon) that makes one, as the latter."""
+    """A policy, or a function of (environment, horizon) that makes one, as the latter."""
     if isinstance(policy, type):
         raise ValueError(f"the policy is the class {policy.__name__}; make one: jb.{policy.__name__}(...)")
     if all(hasattr(policy, method) for method in ("init", "probabilities", "update")):
-        return lambda world, horizon: policy
+        return lambda environment, horizon: policy
     if callable(policy):
         return policy
     raise ValueError(
-        f"{policy!r} is no policy; give one such as jb.UniINF(horizon=...), or a function (world, horizon)"
+        f"{policy!r} is no policy; give one such as jb.UniINF(horizon=...), or a function (environment, horizon)"
     )
 
 
-def at_horizon(world: Any, horizon: int) -> Any:
-    """The world in a game of so many rounds."""
-    return world.at_horizon(horizon) if hasattr(world, "at_horizon") else world
+def at_horizon(environment: Any, horizon: int) -> Any:
+    """The environment in a game of so many rounds."""
+    return environment.at_horizon(horizon) if hasattr(environment, "at_horizon") else environment
 
 
 class Arena:
@@ -76,14 +76,14 @@ class Arena:
         self._done, self._total = 0, total
 
     def play(
-        self, policies: Sequence[Any], worlds: Sequence[Any], num_seeds: int, *, luck: int, first_seed: int = 0
+        self, policies: Sequence[Any], environments: Sequence[Any], num_seeds: int, *, luck: int, first_seed: int = 0
     ) -> np.ndarray:
-        """Final regret of the n-th policy in the n-th world: [points, seeds]."""
+        """Final regret of the n-th policy in the n-th environment: [points, seeds]."""
         if self._stop is not None and self._stop.is_set():
             raise KeyboardInterrupt
         games = coupled.play_pairs(
             policies,
-            worlds,
+            environments,
             record=[self.horizon],
             num_seeds=num_seeds,
             seed=derived_seed(self._seed, luck),

@@ -66,10 +66,10 @@ class Box:
 
 
 def box_of(obj: Any, bounds: Mapping[str, Sequence[float] | None] | Sequence[str], verb: str = "tuned") -> Box:
-    """The box of some parameters of a policy or world; raises where a bound is not allowed, saying what is.
+    """The box of some parameters of a policy or environment; raises where a bound is not allowed, saying what is.
 
     Args:
-      obj: A policy or world.
+      obj: A policy or environment.
       bounds: By parameter; None, or a plain list of names, for a factor of 1000 around the value, cut at what the
         class allows.
       verb: What is done to the parameters, for messages.
@@ -95,7 +95,7 @@ def box_of(obj: Any, bounds: Mapping[str, Sequence[float] | None] | Sequence[str
 
 
 def set_values(obj: Any, values: Mapping[str, float]) -> Any:
-    """The policy or world with parameters set."""
+    """The policy or environment with parameters set."""
     for name, value in values.items():
         obj = parameters.with_value(obj, name, value)
     return obj

@@ -5,7 +5,7 @@ point under the same luck, and moves. Directions:
 
 - ``"differences"``: one parameter at a time, two points for each.
 - ``"spsa"``: all parameters at once along random signs, two points for any number of parameters. Every group of games
-  (a world) has signs of its own, so that the noise of the directions is averaged over them.
+  (an environment) has signs of its own, so that the noise of the directions is averaged over them.
 
 References:
   Spall. "Multivariate Stochastic Approximation Using a Simultaneous Perturbation Gradient Approximation". IEEE
@@ -30,7 +30,7 @@ class Gradient(NamedTuple):
     """An estimate of the gradient, relative to the mean size of regret: a learning rate means the same anywhere."""
 
     value: np.ndarray  # [d]
-    stderr: np.ndarray  # [d]  over the luck of the games, at the directions and worlds of this step
+    stderr: np.ndarray  # [d]  over the luck of the games, at the directions and environments of this step
     objective: float  # at the points of the step, in units of regret
 
 

@@ -1,4 +1,4 @@
-"""Families of worlds: what a policy is tuned for, and where its worst instance is looked for."""
+"""Families of environments: what a policy is tuned for, and where its worst instance is looked for."""
 
 import dataclasses
 import functools
@@ -14,10 +14,10 @@ from jaxbandit.search.boxes import Box, box_of, set_values
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """A world some of whose parameters range between bounds, even in their logarithms.
+    """An environment some of whose parameters range between bounds, even in their logarithms.
 
     Attributes:
-      world: A world; the parameters that are not named stay as they are in it.
+      environment: An environment; the parameters that are not named stay as they are in it.
       ranges: Bounds by parameter, e.g. ``{"tail_index": (1.1, 2.0), "gap": (0.05, 0.5)}``.
 
     Example:
@@ -27,47 +27,45 @@ class Family:
       Pareto(means=[0.5, 1.0], tail_index=1.25)
     """
 
-    world: Any
+    environment: Any
     ranges: Mapping[str, Sequence[float]]
 
     @functools.cached_property
     def box(self) -> Box:
         """The ranges, checked once; raises where there is none, saying what can be searched."""
-        if isinstance(self.world, type) or not hasattr(self.world, "means"):
+        if isinstance(self.environment, type) or not hasattr(self.environment, "means"):
             raise ValueError(
-                f"a family needs a world, such as jb.Pareto(means=..., tail_index=...), got {self.world!r}"
+                f"a family needs an environment, such as jb.Pareto(means=..., tail_index=...), got {self.environment!r}"
             )
-        able = parameters.movable(self.world)
-        kind = type(self.world).__name__
+        able = parameters.movable(self.environment)
+        kind = type(self.environment).__name__
         if not able:
-            raise ValueError(
-                f"{self.world!r} has no free parameter: none of a {kind}'s can be searched; take another world"
-            )
+            raise ValueError(f"{self.environment!r} has no free parameter: a {kind} has none; take another environment")
         open_ended = [name for name, pair in self.ranges.items() if pair is None]
         if open_ended:
             raise ValueError(f"{kind}.{open_ended[0]} needs a range of its own, [lowest, highest]")
-        return box_of(self.world, self.ranges, "searched")
+        return box_of(self.environment, self.ranges, "searched")
 
     def at(self, values: Mapping[str, float]) -> Any:
-        """The world with these values."""
-        return set_values(self.world, values)
+        """The environment with these values."""
+        return set_values(self.environment, values)
 
     def draw(self, count: int, rng: np.random.Generator) -> list[Any]:
-        """Worlds drawn independently, log-uniformly in every parameter."""
+        """Environments drawn independently, log-uniformly in every parameter."""
         box = self.box
         places = rng.random((count, len(box.names)))
         return [self.at(box.named(values)) for values in box.from_unit(places)]
 
 
-class Worlds:
-    """A distribution of worlds: fixed ones with equal weights, or families to draw from.
+class Environments:
+    """A distribution of environments: fixed ones with equal weights, or families to draw from.
 
     Args:
-      given: A world, a grid, a ``Family``, or a list of those.
+      given: An environment, a grid, a ``Family``, or a list of those.
 
     Example:
       >>> import jaxbandit as jb
-      >>> fixed = Worlds(jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6]))
+      >>> fixed = Environments(jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6]))
       >>> fixed.random, len(fixed.draw(8, np.random.default_rng(0)))
       (False, 2)
     """
@@ -79,20 +77,22 @@ class Worlds:
             points = as_grid(entry).points if isinstance(entry, Grid) else [entry]
             self.members += points
         if not self.members:
-            raise ValueError("no world is given; give a world, a grid, a family, or a list of those")
+            raise ValueError("no environment is given; give an environment, a grid, a family, or a list of those")
         for member in self.members:
             if isinstance(member, Family):
                 member.box  # noqa: B018  raises where a range is not allowed
             elif isinstance(member, type) or not hasattr(member, "means"):
-                raise ValueError(f"{member!r} is no world; give worlds such as jb.Pareto(means=..., tail_index=...)")
+                raise ValueError(
+                    f"{member!r} is no environment; give environments such as jb.Pareto(means=..., tail_index=...)"
+                )
 
     @property
     def random(self) -> bool:
-        """Whether worlds are drawn: then unseen ones are other worlds."""
+        """Whether environments are drawn: then unseen ones are other environments."""
         return any(isinstance(member, Family) for member in self.members)
 
     def draw(self, count: int, rng: np.random.Generator) -> list[Any]:
-        """So many worlds: families take turns; of fixed worlds all, or so many different ones."""
+        """So many environments: families take turns; of fixed environments all, or so many different ones."""
         if not self.random and count >= len(self.members):
             return self.members
         if count <= len(self.members):
@@ -102,14 +102,14 @@ class Worlds:
         return [member.draw(1, rng)[0] if isinstance(member, Family) else member for member in chosen]
 
     def example(self) -> Any:
-        """A world of the distribution."""
+        """An environment of the distribution."""
         first = self.members[0]
-        return first.world if isinstance(first, Family) else first
+        return first.environment if isinstance(first, Family) else first
 
     def about(self) -> list[str]:
         """Each member in a line of text."""
         return [
-            f"{member.world!r} with {', '.join(f'{k} in {list(v)}' for k, v in member.ranges.items())}"
+            f"{member.environment!r} with {', '.join(f'{k} in {list(v)}' for k, v in member.ranges.items())}"
             if isinstance(member, Family)
             else repr(member)
             for member in self.members

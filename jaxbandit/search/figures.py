@@ -38,9 +38,11 @@ def search_curves(ds: xr.Dataset, path: str | pathlib.Path, title: str = "") -> 
         if tuned:
             last.plot(step, ds.objective.values, label="at the points of the step", **style.look(0))
             looked = np.isfinite(ds.held_out.values)
-            last.plot(step[looked], ds.held_out.values[looked], "o", color=style.COLOURS[2], label="held-out worlds")
+            last.plot(
+                step[looked], ds.held_out.values[looked], "o", color=style.COLOURS[2], label="held-out environments"
+            )
             low, high = ds.regret_low.sel(candidate="tuned"), ds.regret_high.sel(candidate="tuned")
-            label = "tuned value, unseen worlds and seeds"
+            label = "tuned value, unseen environments and seeds"
         else:
             estimates = ds.estimate.values.reshape(step.size, -1)
             last.plot(step, estimates.max(axis=1), label="largest estimate of the step", **style.look(0))
@@ -66,7 +68,7 @@ def worst_curves(found: Mapping[str, xr.Dataset], path: str | pathlib.Path, titl
             text = f"{policy}: T^{float(ds.slope):.2f}" if "slope" in ds else policy
             panel.plot(T, ds.regret.values, marker="o", markersize=3, label=text, **look)
             panel.fill_between(T, ds.regret_low.values, ds.regret_high.values, color=look["color"], alpha=0.3)
-            # Of the instance found: where alpha or sigma is searched, each policy's worst world has its own.
+            # Of the instance found: where alpha or sigma is searched, each policy's worst environment has its own.
             bound = ds.bound.values
             if np.isfinite(bound).all():
                 panel.plot(T, bound, color=look["color"], linestyle=(0, (1, 2)), linewidth=1)

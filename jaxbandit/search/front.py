@@ -1,4 +1,4 @@
-"""Tuning a policy for a distribution of worlds, and looking for the world that is worst for a policy."""
+"""Tuning a policy for a distribution of environments, and looking for the environment that is worst for a policy."""
 
 import dataclasses
 import os
@@ -14,13 +14,13 @@ from jaxbandit.checks import check_choice, check_whole
 from jaxbandit.engine import Engine
 from jaxbandit.progress import bar
 from jaxbandit.search.arena import Arena, Told, as_told
-from jaxbandit.search.families import Family, Worlds
+from jaxbandit.search.families import Environments, Family
 from jaxbandit.types import public_fields
 
 
 def tune(
     policy: Any,
-    worlds: Any,
+    environments: Any,
     *,
     horizon: int,
     held_out: Any = None,
@@ -32,19 +32,19 @@ def tune(
     stop: threading.Event | None = None,
     **settings: Any,
 ) -> xr.Dataset:
-    """Minimises final regret over a distribution of worlds, in the logarithms of a policy's parameters.
+    """Minimises final regret over a distribution of environments, in the logarithms of a policy's parameters.
 
     Every step plays fresh games on both sides of where it stands, side by side under the same luck, and hands the
-    gradient to optax. What is best on held-out worlds is compared with the policy as it was given, game by game, on
-    worlds and seeds that nothing was chosen by.
+    gradient to optax. What is best on held-out environments is compared with the policy as it was given, game by game,
+    on environments and seeds that nothing was chosen by.
 
     Args:
-      policy: A policy, which is the default to be improved on; or a function of (world, horizon) that makes it, for
-        policies that are told something about the world.
-      worlds: A world, a grid, a ``jb.Family`` to draw from, or a list of those.
+      policy: A policy, which is the default to be improved on; or a function of (environment, horizon) that makes it,
+        for policies that are told something about the environment.
+      environments: An environment, a grid, a ``jb.Family`` to draw from, or a list of those.
       horizon: Rounds of a game.
-      held_out: Worlds to choose the step by; default others drawn from the families, or the same fixed ones.
-      unseen: Worlds for the final comparison; likewise.
+      held_out: Environments to choose the step by; default others drawn from the families, or the same fixed ones.
+      unseen: Environments for the final comparison; likewise.
       seed: Seeds the search.
       dtype: ``"float32"`` or ``"float64"``.
       engine: How to run; ``progress=True`` shows a bar.
@@ -63,7 +63,7 @@ def tune(
       >>> family = jb.Family(jb.Pareto(means=[0.5, 1.0], tail_index=1.6), {"tail_index": (1.2, 2.0)})
       >>> found = jb.tune(
       ...     jb.UniINF(horizon=200), family, horizon=200, parameters={"initial_scale": [0.1, 40.0]},
-      ...     steps=4, num_seeds=16, num_worlds=4, held_out_worlds=4, test_worlds=8, test_seeds=16,
+      ...     steps=4, num_seeds=16, num_environments=4, held_out_environments=4, test_environments=8, test_seeds=16,
       ... )
       >>> found.value.dims, bool(found.difference_low <= found.difference_high)
       (('step', 'parameter'), True)
@@ -74,8 +74,8 @@ def tune(
     _check(seed, dtype)
     check_whole("horizon", horizon, 2, "regret needs at least two rounds")
     section = Tune.read(**settings)
-    looked_at, compared = (None if given is None else Worlds(given) for given in (held_out, unseen))
-    tuner = Tuner(as_told(policy), Worlds(worlds), looked_at, compared, section, horizon, seed)
+    looked_at, compared = (None if given is None else Environments(given) for given in (held_out, unseen))
+    tuner = Tuner(as_told(policy), Environments(environments), looked_at, compared, section, horizon, seed)
     with bar((engine or Engine()).progress, "tuning") as show:
         arena = Arena(
             horizon=horizon,
@@ -102,12 +102,12 @@ def worst(
     stop: threading.Event | None = None,
     **settings: Any,
 ) -> xr.Dataset:
-    """Looks for the world of a family in which a policy's regret is the largest, at one or several horizons.
+    """Looks for the environment of a family in which a policy's regret is the largest, at one or several horizons.
 
     What the search found is played again on fresh seeds: the largest of many noisy numbers is too large.
 
     Args:
-      policy: A policy, or a function of (world, horizon) that makes it. With several horizons a policy that has a
+      policy: A policy, or a function of (environment, horizon) that makes it. With several horizons a policy that has a
         field ``horizon`` is told each.
       family: Where to look.
       horizon: Rounds of a game; several give the empirical minimax curve over T.
@@ -122,9 +122,9 @@ def worst(
 
     Returns:
       ``worst`` values by ``parameter``, ``regret`` there with its interval, ``searched`` (what the search thought),
-      ``given_regret`` (in the family's world as given), ``bound`` (the order of the minimax lower bound at the alpha
-      and sigma of the world found; its constant is not known). One horizon: with the trace by ``step``; several: by
-      ``horizon``, with the exponent of growth in ``slope``.
+      ``given_regret`` (in the family's environment as given), ``bound`` (the order of the minimax lower bound at the
+      alpha and sigma of the environment found; its constant is not known). One horizon: with the trace by ``step``;
+      several: by ``horizon``, with the exponent of growth in ``slope``.
 
     Example:
       >>> import jaxbandit as jb
@@ -140,7 +140,7 @@ def worst(
     _check(seed, dtype)
     if not isinstance(family, Family):
         raise ValueError(
-            f"worst() searches a family of worlds: jb.Family(world, {{'gap': (0.01, 1.0)}}), got {family!r}"
+            f"worst() searches a family of environments: jb.Family(environment, {{'gap': (0.01, 1.0)}}), got {family!r}"
         )
     several = not isinstance(horizon, int | np.integer)
     horizons = [int(n) for n in horizon] if several else [int(horizon)]  # pyright: ignore[reportGeneralTypeIssues]
@@ -177,8 +177,8 @@ def worst(
 def _retold(told: Told) -> Told:
     """The policy told the horizon of each game, where it has a field for it."""
 
-    def at(world: Any, horizon: int) -> Any:
-        policy = told(world, horizon)
+    def at(environment: Any, horizon: int) -> Any:
+        policy = told(environment, horizon)
         fields = public_fields(type(policy))
         return dataclasses.replace(policy, horizon=float(horizon)) if "horizon" in fields else policy
 

@@ -1,4 +1,4 @@
-"""The searches of a study file: every policy tuned for its worlds, every world's worst instance for every policy."""
+"""The searches of a study file: every policy tuned, and every environment's worst instance for every policy."""
 
 import dataclasses
 import os
@@ -15,7 +15,7 @@ from jaxbandit.search.arena import Told, at_horizon
 from jaxbandit.search.boxes import box_of
 from jaxbandit.search.families import Family
 from jaxbandit.search.front import tune, worst
-from jaxbandit.search.traces import DONE, write
+from jaxbandit.search.traces import DONE, read, write
 from jaxbandit.studies import entries
 from jaxbandit.studies.entries import Declared, Entry
 from jaxbandit.studies.study import Study
@@ -26,7 +26,7 @@ class Found:
     """What a search of a study found."""
 
     policy: str
-    environment: str  # "" for tuning, which is for all worlds
+    environment: str  # "" for tuning, which is for all environments
     ds: xr.Dataset
     path: pathlib.Path
 
@@ -39,8 +39,8 @@ def tune_study(
     if section is None:
         raise ValueError('the study has no [tune] section; say what to tune: [tune] parameters = ["initial_scale"]')
     points = [point for grid in study.environment_grids() for point in grid.points]
-    worlds = [Family(point, section.worlds) if section.worlds else point for point in points]
-    settings = {name: value for name, value in dict(section).items() if name != "worlds"}
+    environments = [Family(point, section.environments) if section.environments else point for point in points]
+    settings = {name: value for name, value in dict(section).items() if name != "environments"}
     policies = list(_policies(study))
     for _, told in policies:
         box_of(told(at_horizon(points[0], study.horizon), study.horizon), section.parameters)  # before any is played
@@ -48,7 +48,7 @@ def tune_study(
         path = directory / f"tune-{file_name(name)}.nc"
         ds = tune(
             told,
-            worlds,
+            environments,
             horizon=study.horizon,
             seed=study.seed,
             dtype=study.dtype,
@@ -63,7 +63,7 @@ def tune_study(
 def worst_study(
     study: Study, directory: pathlib.Path, *, engine: Engine | None = None, stop: threading.Event | None = None
 ) -> Iterator[Found]:
-    """Looks for the worst instance around every world for every policy; goes on likewise."""
+    """Looks for the worst instance around every environment for every policy; goes on likewise."""
     section = study.worst
     if section is None:
         raise ValueError(
@@ -72,8 +72,8 @@ def worst_study(
     settings = {name: value for name, value in dict(section).items() if name not in ("parameters", "horizons")}
     grids = list(zip([e.label for e in study.environment_entries()], study.environment_grids(), strict=True))
     names, points = labels(grids), [point for _, grid in grids for point in grid.points]
-    for name, world in zip(names, points, strict=True):
-        family = Family(_untold(study, world), section.parameters)
+    for name, environment in zip(names, points, strict=True):
+        family = Family(_untold(study, environment), section.parameters)
         for policy, told in _policies(study):
             path = directory / f"worst-{file_name(policy)}-{file_name(name)}.nc"
             ds = worst(
@@ -95,7 +95,7 @@ def load(directory: str | os.PathLike) -> list[Found]:
     found = []
     for path in [path for kind in ("tune", "worst") for path in sorted(pathlib.Path(directory).glob(f"{kind}-*.nc"))]:
         try:
-            ds = xr.load_dataset(path, engine="h5netcdf")
+            ds = read(path)
         except (OSError, ValueError):
             continue  # no file of a search, or half of one: the command that makes it says so
         if ds.attrs.get(DONE) and "policy" in ds.attrs:  # not the trace of one horizon of several
@@ -115,7 +115,7 @@ def _labelled(study: Study, policy: str, environment: str, ds: xr.Dataset, path:
 
 
 def _policies(study: Study) -> Iterator[tuple[str, Told]]:
-    """Each policy by its label, as a function of world and horizon."""
+    """Each policy by its label, as a function of environment and horizon."""
     listed = study.policy_entries()
     seen: dict[str, int] = {}
     for table, entry in zip(study.policies, listed, strict=True):
@@ -130,40 +130,40 @@ def _policies(study: Study) -> Iterator[tuple[str, Told]]:
 
 
 def _told(table: dict[str, Any], directory: pathlib.Path) -> Told:
-    def told(world: Any, horizon: int) -> Any:
+    def told(environment: Any, horizon: int) -> Any:
         if horizon not in read:
             read[horizon] = entries.read_entry(table, "policies", directory, {"horizon": horizon})
-        order = getattr(world, "moment_order", None)
-        return read[horizon].grid(Declared(world, horizon, order)).points[0]
+        order = getattr(environment, "moment_order", None)
+        return read[horizon].grid(Declared(environment, horizon, order)).points[0]
 
     read: dict[int, Entry] = {}
     return told
 
 
 def _check_reference(study: Study, entry: Entry) -> None:
-    if entry.refers and any("moment_order" in world.options for world in study.environment_entries()):
+    if entry.refers and any("moment_order" in environment.options for environment in study.environment_entries()):
         raise ValueError(
-            f"{entry.name} takes what it is told from the world, and a search changes the world, which then has an "
+            f"{entry.name} takes values from the environment, and a search changes the environment, which then has an "
             "order of its own; leave the key moment_order out of [[environments]]"
         )
 
 
-def _untold(study: Study, world: Any) -> Any:
-    """The world before it was told the study's horizon, for searches at several."""
-    if study.worst is None or not study.worst.horizons or not hasattr(world, "at_horizon"):
-        return world
-    return _without_horizon(world, study.horizon)
+def _untold(study: Study, environment: Any) -> Any:
+    """The environment before it was told the study's horizon, for searches at several."""
+    if study.worst is None or not study.worst.horizons or not hasattr(environment, "at_horizon"):
+        return environment
+    return _without_horizon(environment, study.horizon)
 
 
-def _without_horizon(world: Any, horizon: int) -> Any:
+def _without_horizon(environment: Any, horizon: int) -> Any:
     changes: dict[str, Any] = {}
-    for spec in dataclasses.fields(world):
-        value = getattr(world, spec.name)
+    for spec in dataclasses.fields(environment):
+        value = getattr(environment, spec.name)
         if spec.name == "horizon" and value == horizon:
             changes["horizon"] = None
         elif spec.metadata.get("nested") and spec.init and hasattr(value, "at_horizon"):
             changes[spec.name] = _without_horizon(value, horizon)
-    return dataclasses.replace(world, **changes) if changes else world
+    return dataclasses.replace(environment, **changes) if changes else environment
 
 
 def file_name(label: str) -> str:

@@ -13,7 +13,7 @@ from jaxbandit.search.study import Found
 
 def tune_table(found: Sequence[Found]) -> Table:
     """Every tuned parameter of every policy, and what that buys."""
-    table = Table(title="tuned, against the default on unseen worlds and seeds", title_justify="left")
+    table = Table(title="tuned, against the default on unseen environments and seeds", title_justify="left")
     for heading in ("policy", "parameter", "default", "tuned", "bounds"):
         table.add_column(heading)
     for heading in ("regret, default", "regret, tuned", "difference"):
@@ -35,7 +35,7 @@ def tune_table(found: Sequence[Found]) -> Table:
 
 
 def worst_table(found: Sequence[Found]) -> Table:
-    """The worst instance found for every policy around every world, at every horizon."""
+    """The worst instance found for every policy around every environment, at every horizon."""
     table = Table(title="worst instances found, on fresh seeds", title_justify="left")
     for heading in ("policy", "around", "T", "instance"):
         table.add_column(heading)

@@ -67,7 +67,7 @@ class Trace:
 
     def _load(self, path: pathlib.Path) -> None:
         try:
-            ds = xr.load_dataset(path, engine="h5netcdf")
+            ds = read(path)
             said = json.loads(ds.attrs["about"])
         except (OSError, KeyError, ValueError) as error:
             reason = str(error).splitlines()[0]
@@ -84,6 +84,15 @@ class Trace:
         if ds.attrs.get(DONE):
             self.finished = ds
         self.rows = [{name: ds[name].values[n] for name in self._dims} for n in range(ds.sizes.get("step", 0))]
+
+
+def read(path: pathlib.Path) -> xr.Dataset:
+    """Reads the dataset of a search; names that it had up to 0.1 become today's."""
+    ds = xr.load_dataset(path, engine="h5netcdf")
+    names = {name: str(name).replace("world", "environment") for name in [*ds.variables, *ds.dims]}
+    ds = ds.rename({name: current for name, current in names.items() if name != current})
+    attrs = {key.replace("world", "environment"): value for key, value in ds.attrs.items()}
+    return ds.drop_attrs(deep=False).assign_attrs(attrs)
 
 
 def write(ds: xr.Dataset, path: pathlib.Path) -> None:

@@ -1,7 +1,7 @@
-"""Tuning: descends the regret over a distribution of worlds, and compares what it found with the default.
+"""Tuning: descends the regret over a distribution of environments, and compares what it found with the default.
 
-Three sets of luck and worlds that do not overlap: those of the steps, those held out to choose the step by, and those
-of the comparison, which nothing was chosen by.
+Three sets of luck and environments that do not overlap: those of the steps, those held out to choose the step by, and
+those of the comparison, which nothing was chosen by.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from jaxbandit.analysis.ranks import skewness_corrected_p
 from jaxbandit.search.arena import HELD_OUT, STEPS, TEST, Arena, Told, at_horizon, derived_seed
 from jaxbandit.search.boxes import Box, box_of, set_values
 from jaxbandit.search.descent import Descent, contributions
-from jaxbandit.search.families import Worlds
+from jaxbandit.search.families import Environments
 from jaxbandit.search.optimisers import make_optimiser
 from jaxbandit.search.traces import DONE, Trace
 from jaxbandit.studies.sections import Tune
@@ -34,18 +34,18 @@ LONG_NAMES = {
     "value": "where the step was taken",
     "gradient": "gradient in the reparameterised logarithms, relative to the mean size of regret",
     "objective": "objective at the points of the step",
-    "held_out": "objective on the held-out worlds, where it was looked at",
+    "held_out": "objective on the held-out environments, where it was looked at",
     "tuned": "the value with the least held-out objective",
-    "difference": "objective of the tuned value less that of the default, on unseen worlds and seeds",
+    "difference": "objective of the tuned value less that of the default, on unseen environments and seeds",
 }
 
 
 class Tuner:
-    """One policy, one distribution of worlds.
+    """One policy, one distribution of environments.
 
     Args:
-      policy: Makes the policy for a world.
-      worlds: To tune for.
+      policy: Makes the policy for an environment.
+      environments: To tune for.
       held_out: To choose the step by; None for others of the same distribution.
       unseen: To compare on; likewise.
       settings: The section.
@@ -56,19 +56,19 @@ class Tuner:
     def __init__(
         self,
         policy: Told,
-        worlds: Worlds,
-        held_out: Worlds | None,
-        unseen: Worlds | None,
+        environments: Environments,
+        held_out: Environments | None,
+        unseen: Environments | None,
         settings: Tune,
         horizon,
         seed,
     ):
         self.settings, self.horizon, self.seed = settings, horizon, seed
-        self._policy, self._worlds = policy, worlds
-        self._held_out, self._unseen = held_out or worlds, unseen or worlds
-        self._looked_at = self._set(self._held_out, HELD_OUT, settings.held_out_worlds)
-        self._compared_on = self._set(self._unseen, TEST, settings.test_worlds)
-        self.example = at_horizon(worlds.example(), horizon)
+        self._policy, self._environments = policy, environments
+        self._held_out, self._unseen = held_out or environments, unseen or environments
+        self._looked_at = self._set(self._held_out, HELD_OUT, settings.held_out_environments)
+        self._compared_on = self._set(self._unseen, TEST, settings.test_environments)
+        self.example = at_horizon(environments.example(), horizon)
         self.default = policy(self.example, horizon)
         self.box: Box = box_of(self.default, settings.parameters)
         self._default = np.asarray([parameters.value_of(self.default, name) for name in self.box.names])
@@ -78,12 +78,12 @@ class Tuner:
         return {
             "kind": "tune",
             "policy": repr(self.default),
-            "worlds": self._worlds.about(),
+            "environments": self._environments.about(),
             "held_out": self._held_out.about(),
             "unseen": self._unseen.about(),
             "horizon": self.horizon,
             "seed": self.seed,
-            **{name: value for name, value in dict(self.settings).items() if name not in ("optimiser", "worlds")},
+            **{name: value for name, value in dict(self.settings).items() if name not in ("optimiser", "environments")},
             "optimiser": self.settings.optimiser if isinstance(self.settings.optimiser, str | dict) else "given",
         }
 
@@ -91,8 +91,8 @@ class Tuner:
     def lanes(self) -> int:
         """Games of a step."""
         points = 2 if self.settings.gradient == "spsa" else 2 * len(self.box.names)
-        worlds = len(self._train(0))
-        return points * worlds * self.settings.num_seeds
+        environments = len(self._train(0))
+        return points * environments * self.settings.num_seeds
 
     @property
     def total(self) -> int:
@@ -140,12 +140,14 @@ class Tuner:
 
     def _step(self, descent: Descent, trace: Trace, arena: Arena) -> None:
         n, s = len(trace.rows), self.settings
-        worlds = self._train(n)
+        environments = self._train(n)
         value = self.box.from_free(descent.place)
         held_out = self._look(value, arena) if n % s.check_every == 0 else np.nan
-        values = self.box.from_free(descent.ask(len(worlds)))  # [points, worlds, d]
-        policies = [self._at(point, world) for row in values for point, world in zip(row, worlds, strict=True)]
-        games = arena.play(policies, worlds * len(values), s.num_seeds, luck=STEPS, first_seed=n * s.num_seeds)
+        values = self.box.from_free(descent.ask(len(environments)))  # [points, environments, d]
+        policies = [
+            self._at(point, environment) for row in values for point, environment in zip(row, environments, strict=True)
+        ]
+        games = arena.play(policies, environments * len(values), s.num_seeds, luck=STEPS, first_seed=n * s.num_seeds)
         found = descent.gradient(games.reshape(*values.shape[:2], s.num_seeds))
         descent.tell(found.value)
         trace.add(
@@ -157,7 +159,7 @@ class Tuner:
         )
 
     def _ended(self, trace: Trace) -> bool:
-        """Whether the last looks at the held-out worlds were no better than one before."""
+        """Whether the last looks at the held-out environments were no better than one before."""
         looks = [float(row["held_out"]) for row in trace.rows if np.isfinite(row["held_out"])]
         return bool(looks) and len(looks) - 1 - int(np.argmin(looks)) >= self.settings.patience
 
@@ -169,21 +171,23 @@ class Tuner:
         return min(candidates, key=lambda pair: pair[0])[1]
 
     def _look(self, value: np.ndarray, arena: Arena) -> float:
-        """The objective on the held-out worlds, under the same luck at every look."""
-        worlds = self._looked_at
-        policies = [self._at(value, world) for world in worlds]
-        games = arena.play(policies, worlds, self.settings.held_out_seeds, luck=HELD_OUT)
+        """The objective on the held-out environments, under the same luck at every look."""
+        environments = self._looked_at
+        policies = [self._at(value, environment) for environment in environments]
+        games = arena.play(policies, environments, self.settings.held_out_seeds, luck=HELD_OUT)
         return float(contributions(games, self.settings.objective, self.settings.level).mean())
 
     def _compared(self, ds: xr.Dataset, tuned: np.ndarray, arena: Arena) -> xr.Dataset:
-        """The tuned value against the default, game by game, on worlds and luck that nothing was chosen by."""
+        """The tuned value against the default, game by game, on environments and luck that nothing was chosen by."""
         s = self.settings
-        worlds = self._compared_on
-        policies = [self._policy(world, self.horizon) for world in worlds]
-        policies += [self._at(tuned, world) for world in worlds]
-        games = arena.play(policies, worlds * 2, s.test_seeds, luck=TEST).reshape(2, len(worlds), s.test_seeds)
+        environments = self._compared_on
+        policies = [self._policy(environment, self.horizon) for environment in environments]
+        policies += [self._at(tuned, environment) for environment in environments]
+        games = arena.play(policies, environments * 2, s.test_seeds, luck=TEST).reshape(
+            2, len(environments), s.test_seeds
+        )
         default, changed = (contributions(side, s.objective, s.level) for side in games)
-        # Drawn worlds are the sample; given ones are all there is, and the luck in them is the sample.
+        # Drawn environments are the sample; given ones are all there is, and the luck in them is the sample.
         axis = 1 if self._unseen.random else 0
         units = np.stack([default, changed, changed - default]).mean(axis=axis + 1)  # [3, units]
         if np.ptp(units[2]) == 0:
@@ -203,11 +207,11 @@ class Tuner:
             difference_low=float(interval.low[2]),
             difference_high=float(interval.high[2]),
             p=float(skewness_corrected_p(units[2])),
-            world_regret=((*candidate, "world"), games.mean(axis=-1)),
-        ).assign_coords(candidate=["default", "tuned"], world=[repr(world) for world in worlds])
+            environment_regret=((*candidate, "environment"), games.mean(axis=-1)),
+        ).assign_coords(candidate=["default", "tuned"], environment=[repr(environment) for environment in environments])
         for name, text in LONG_NAMES.items():
             ds[name].attrs["long_name"] = text
-        sample = f"{units.shape[1]} {'worlds' if self._unseen.random else 'seeds'}"
+        sample = f"{units.shape[1]} {'environments' if self._unseen.random else 'seeds'}"
         return ds.assign_attrs(
             verdict=verdict(ds, s.objective),
             within_noise=int(_within_noise(ds)),
@@ -218,18 +222,21 @@ class Tuner:
             **{DONE: 1},
         )
 
-    def _at(self, value: np.ndarray, world: Any) -> Any:
-        return set_values(self._policy(world, self.horizon), self.box.named(value))
+    def _at(self, value: np.ndarray, environment: Any) -> Any:
+        return set_values(self._policy(environment, self.horizon), self.box.named(value))
 
     def _train(self, step: int) -> list[Any]:
         rng = np.random.default_rng([derived_seed(self.seed, STEPS), step])
-        return [at_horizon(world, self.horizon) for world in self._worlds.draw(self.settings.num_worlds, rng)]
+        return [
+            at_horizon(environment, self.horizon)
+            for environment in self._environments.draw(self.settings.num_environments, rng)
+        ]
 
-    def _set(self, worlds: Worlds, luck: int, count: int) -> list[Any]:
-        """A set of worlds that stays the same: so many of a random distribution, all of a fixed one."""
-        count = count if worlds.random else len(worlds.members)
-        drawn = worlds.draw(count, np.random.default_rng(derived_seed(self.seed, luck)))
-        return [at_horizon(world, self.horizon) for world in drawn]
+    def _set(self, environments: Environments, luck: int, count: int) -> list[Any]:
+        """A set of environments that stays the same: so many of a random distribution, all of a fixed one."""
+        count = count if environments.random else len(environments.members)
+        drawn = environments.draw(count, np.random.default_rng(derived_seed(self.seed, luck)))
+        return [at_horizon(environment, self.horizon) for environment in drawn]
 
 
 def verdict(ds: xr.Dataset, objective: str = "mean") -> str:

@@ -46,8 +46,8 @@ def evaluate(
 ) -> list[Evaluated]:
     """Plays a design in the box of every pair; ``design(D)`` gives its points in the unit cube of so many parameters.
 
-    All points of a policy class and a world class lie on one lane axis, and all of them meet the same luck. A pair is
-    moved only in the parameters it has.
+    All points of a policy class and an environment class lie on one lane axis, and all of them meet the same luck. A
+    pair is moved only in the parameters it has.
     """
     check_whole("num_seeds", num_seeds, 2, "the noise of a mean over seeds needs two")
     names = list(box)
@@ -65,7 +65,7 @@ def evaluate(
         points += [_moved(*pairs.pairs[n], row) for row in rows]
     games = play_pairs(
         [policy for policy, _ in points],
-        [world for _, world in points],
+        [environment for _, environment in points],
         record=[horizon],
         num_seeds=num_seeds,
         seed=seed,

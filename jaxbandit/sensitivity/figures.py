@@ -73,21 +73,21 @@ def draw(
 
 
 def bar_chart(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[str] = ()) -> pathlib.Path:
-    """Bars with intervals, a panel per policy and measure; worlds side by side."""
+    """Bars with intervals, a panel per policy and measure; environments side by side."""
     data = bars(ds)
     panels = [(policy, measure) for policy in data.policy.values for measure in data.measure.values]
     titles = [f"{policy}: {measure.replace('_', ' ')}" for policy, measure in panels]
-    worlds, names = data.environment.values, data.parameter.values
-    width = 0.8 / len(worlds)
-    with style.panels(titles, _title(ds), common_lines=len(worlds)) as (figure, axes):
+    environments, names = data.environment.values, data.parameter.values
+    width = 0.8 / len(environments)
+    with style.panels(titles, _title(ds), common_lines=len(environments)) as (figure, axes):
         for axis, (policy, measure) in zip(axes, panels, strict=True):
             at = data.sel(policy=policy, measure=measure)
-            for n, world in enumerate(worlds):
-                one = at.sel(environment=world)
-                places = np.arange(len(names)) + (n - (len(worlds) - 1) / 2) * width
+            for n, environment in enumerate(environments):
+                one = at.sel(environment=environment)
+                places = np.arange(len(names)) + (n - (len(environments) - 1) / 2) * width
                 reach = np.stack([one.value - one.low, one.high - one.value]).clip(0)
                 colour = style.look(n)["color"]
-                axis.bar(places, one.value, width, color=colour, alpha=0.8, label=str(world))
+                axis.bar(places, one.value, width, color=colour, alpha=0.8, label=str(environment))
                 axis.errorbar(places, one.value, yerr=reach, fmt="none", ecolor="black", elinewidth=0.8, capsize=2)
             axis.axhline(0, color="black", linewidth=0.6)
             axis.set_xticks(np.arange(len(names)), [str(name) for name in names], rotation=15, ha="right")
@@ -100,13 +100,16 @@ def response_curves(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[
     """Mean regret over the box given one parameter, a panel per policy and parameter."""
     data = curves(ds)
     panels = [(policy, name) for policy in data.policy.values for name in data.parameter.values]
-    worlds = data.environment.values
-    with style.panels([f"{p}: {name}" for p, name in panels], _title(ds), common_lines=len(worlds)) as (figure, axes):
+    environments = data.environment.values
+    with style.panels([f"{p}: {name}" for p, name in panels], _title(ds), common_lines=len(environments)) as (
+        figure,
+        axes,
+    ):
         for axis, (policy, name) in zip(axes, panels, strict=True):
             at = data.sel(policy=policy, parameter=name)
-            for n, world in enumerate(worlds):
-                one, look = at.sel(environment=world), style.look(n)
-                axis.plot(one.response_value, one.response, marker="o", markersize=3, label=str(world), **look)
+            for n, environment in enumerate(environments):
+                one, look = at.sel(environment=environment), style.look(n)
+                axis.plot(one.response_value, one.response, marker="o", markersize=3, label=str(environment), **look)
                 axis.fill_between(one.response_value, one.low, one.high, color=look["color"], alpha=0.2, linewidth=0)
             axis.set(xscale=str(at.range_scale.values), xlabel=str(name), ylabel="mean pseudo-regret")
             ends = Range(*(at[f"range_{end}"].item() for end in Range._fields))
@@ -128,7 +131,7 @@ def labelled(ds: xr.Dataset) -> xr.Dataset:
         return ds
     axes = [str(dim) for dim in ds.sizes if dim not in ("parameter", "bin")]
     if not axes:
-        return ds.expand_dims(policy=["policy"], environment=["world"])
+        return ds.expand_dims(policy=["policy"], environment=["environment"])
     points: Any = [()]
     for axis in axes:
         points = [(*point, f"{axis}={style.tick(value)}") for point in points for value in ds[axis].values]

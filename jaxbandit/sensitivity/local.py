@@ -52,7 +52,7 @@ def local(
     dtype: str = "float32",
     engine: Engine | None = None,
 ) -> xr.Dataset:
-    r"""The derivative of expected regret in parameters of a policy or its world, one at a time.
+    r"""The derivative of expected regret in parameters of a policy or its environment, one at a time.
 
     For each seed the games at :math:`\theta e^h` and :math:`\theta e^{-h}` read the same random bits and lie side by
     side on the lane axis. Half their difference over :math:`h` estimates :math:`dE[R_T] / d\log\theta`; the same of the
@@ -62,7 +62,8 @@ def local(
 
     Args:
       policy: A policy, a ``grid``, or a list of those, as in ``simulate``.
-      environment: A world, a ``grid``, or a list; None if ``policy`` is a ``Study``, whose worlds tell its policies.
+      environment: An environment, a ``grid``, or a list; None if ``policy`` is a ``Study``, whose environments tell its
+        policies.
       parameters: Names, as in ``jaxbandit.parameters``; in a list of classes, a name is NaN where it does not occur.
       horizon: Rounds to play.
       num_seeds: Pairs of games for each parameter.
@@ -76,13 +77,13 @@ def local(
     Returns:
       ``gradient`` (d E[R] / d theta) and ``elasticity`` with standard errors, the ``bias`` of the step, whether it was
       ``extrapolated`` away, and the ``variance_reduction`` over independent seeds, with a dimension ``parameter``
-      behind those of the sweep. With a step of a parameter of the world, what the policy was told stays.
+      behind those of the sweep. With a step of a parameter of the environment, what the policy was told stays.
 
     Example:
       >>> import jaxbandit as jb
       >>> from jaxbandit import sensitivity
-      >>> world = jb.Bernoulli(means=[0.2, 0.5])
-      >>> ds = sensitivity.local(jb.Uniform(), world, ["gap"], horizon=100, num_seeds=64)
+      >>> environment = jb.Bernoulli(means=[0.2, 0.5])
+      >>> ds = sensitivity.local(jb.Uniform(), environment, ["gap"], horizon=100, num_seeds=64)
       >>> round(ds.elasticity.item(), 6)  # uniform play loses in proportion to the gap
       1.0
     """
@@ -105,7 +106,7 @@ def local(
                 counts += [count, count]
     games = play_pairs(
         [policy for policy, _ in points],
-        [world for _, world in points],
+        [environment for _, environment in points],
         record=[horizon],
         num_seeds=counts,
         seed=seed,
@@ -133,7 +134,7 @@ def local(
 
 
 def stepped(policy: Any, environment: Any, name: str, log_step: float) -> tuple[Any, Any]:
-    """A policy and its world with one parameter multiplied by ``e^log_step``."""
+    """A policy and its environment with one parameter multiplied by ``e^log_step``."""
     value = values_of(policy, environment, [name])[name]
     place(policy, environment, name)
     target = value * math.exp(log_step)

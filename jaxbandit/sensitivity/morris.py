@@ -52,7 +52,8 @@ def morris(
 
     Args:
       policy: A policy, a ``grid``, or a list; each is screened on its own.
-      environment: A world, a ``grid``, or a list; None if ``policy`` is a ``Study``, whose worlds tell its policies.
+      environment: An environment, a ``grid``, or a list; None if ``policy`` is a ``Study``, whose environments tell its
+        policies.
       box: Ranges ``[low, high]`` by parameter. A pair of a list is moved in those it has.
       horizon: Rounds to play.
       num_seeds: Games of each point.
@@ -67,9 +68,9 @@ def morris(
     Example:
       >>> import jaxbandit as jb
       >>> from jaxbandit import sensitivity
-      >>> world = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
+      >>> environment = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
       >>> box = {"initial_scale": [1.0, 16.0], "gap": [0.1, 1.0]}
-      >>> ds = sensitivity.morris(jb.UniINF(horizon=100), world, box, horizon=100, num_seeds=64)
+      >>> ds = sensitivity.morris(jb.UniINF(horizon=100), environment, box, horizon=100, num_seeds=64)
       >>> bool(ds.mu.sel(parameter="gap") > 0)
       True
 

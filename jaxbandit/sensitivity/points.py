@@ -1,4 +1,4 @@
-"""The points of a sensitivity study: every policy in every world, and the labelled dataset that comes of them."""
+"""The points of a sensitivity study: every policy in every environment, and the labelled dataset that comes of them."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from jaxbandit.types import validate
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """Policies and worlds, the world fastest, and the coordinates they get."""
+    """Policies and environments, the environment fastest, and the coordinates they get."""
 
     pairs: Sequence[tuple[Any, Any]]
     coordinates: Callable[[], xr.Dataset]  # a dataset without variables: dimensions of the sweep
@@ -47,18 +47,18 @@ def pairs_of(policy: Any, environment: Any) -> Pairs:
     for name, entries in zip(("policy", "environment"), listed, strict=True):
         if not entries:
             raise ValueError(f"{name} is an empty list; give at least one")
-    policies, worlds = ([as_grid(entry) for entry in entries] for entries in listed)
-    pairs = [(p, w) for grid in policies for p in grid.points for other in worlds for w in other.points]
+    policies, environments = ([as_grid(entry) for entry in entries] for entries in listed)
+    pairs = [(p, w) for grid in policies for p in grid.points for other in environments for w in other.points]
     for p, w in pairs:
         validate(p)
         validate(w)
 
     def coordinates() -> xr.Dataset:
         if not isinstance(policy, list | tuple) and not isinstance(environment, list | tuple):
-            return product_dataset(policies[0], worlds[0], {}, {})
+            return product_dataset(policies[0], environments[0], {}, {})
         return labelled_dataset(
             [(registry_name(grid.cls, POLICIES), grid) for grid in policies],
-            [(registry_name(grid.cls, ENVIRONMENTS), grid) for grid in worlds],
+            [(registry_name(grid.cls, ENVIRONMENTS), grid) for grid in environments],
             {},
             {},
         )
@@ -67,7 +67,7 @@ def pairs_of(policy: Any, environment: Any) -> Pairs:
 
 
 def _pairs_of_study(study: Study) -> Pairs:
-    """Every policy, as told by the world, in every world of a study."""
+    """Every policy, as told by the environment, in every environment of a study."""
 
     def coordinates() -> xr.Dataset:
         policies = zip(study.policy_entries(), study.policy_grids(), strict=True)

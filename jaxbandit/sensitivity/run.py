@@ -129,7 +129,7 @@ def _about(kind: str, study: Study, section: Sensitivity, pairs: Pairs) -> dict[
         "prng": PRNG,
         "version": __version__,
         "platform": platform(),
-        "pairs": [[describe(policy), describe(world)] for policy, world in pairs.pairs],
+        "pairs": [[describe(policy), describe(environment)] for policy, environment in pairs.pairs],
         "labels": {str(name): coord.values.tolist() for name, coord in pairs.coordinates().coords.items()},
         "horizon": study.horizon,
         "num_seeds": study.num_seeds if kind == "local" else section.num_seeds or study.num_seeds,

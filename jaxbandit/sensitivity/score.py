@@ -51,7 +51,7 @@ def score(
     Args:
       policy: One whose probabilities are smooth in the parameter and whose update jumps at most where the size of the
         loss passes ``policy.keeps_below(state, t, x, arm)``: uniINF, HTINF.
-      environment: A world whose ``survival(z, arm)`` is known: Pareto, Lomax, exponential and Gaussian losses.
+      environment: An environment whose ``survival(z, arm)`` is known: Pareto, Lomax, exponential and Gaussian losses.
       parameter: Its name.
       horizon: Rounds to play.
       num_seeds: Games, the same as in ``simulate(..., dtype="float64")``.
@@ -64,9 +64,9 @@ def score(
     Example:
       >>> import jaxbandit as jb
       >>> from jaxbandit import sensitivity
-      >>> world = jb.Exponential(means=[0.5, 1.0])
+      >>> environment = jb.Exponential(means=[0.5, 1.0])
       >>> ds = sensitivity.score(  # doctest: +SKIP
-      ...     jb.UniINF(horizon=100), world, "initial_scale", horizon=100, num_seeds=4096
+      ...     jb.UniINF(horizon=100), environment, "initial_scale", horizon=100, num_seeds=4096
       ... )
     """
     check_whole("horizon", horizon, 2)
@@ -79,7 +79,7 @@ def score(
         if not hasattr(obj, method):
             raise ValueError(
                 f"{type(obj).__name__} has no {method}(), which the score estimator needs: it knows {which}; "
-                "local() takes any policy and world"
+                "local() takes any policy and environment"
             )
     name = full_name(policy, parameter)
     attribute = public_fields(type(policy))[name].name

@@ -58,7 +58,8 @@ def sobol(
 
     Args:
       policy: A policy, a ``grid``, or a list; each gets indices of its own.
-      environment: A world, a ``grid``, or a list; None if ``policy`` is a ``Study``, whose worlds tell its policies.
+      environment: An environment, a ``grid``, or a list; None if ``policy`` is a ``Study``, whose environments tell its
+        policies.
       box: Ranges ``[low, high]`` by parameter, independent and uniform in the logarithm. A pair of a list is moved in
         those it has.
       horizon: Rounds to play.
@@ -79,9 +80,9 @@ def sobol(
     Example:
       >>> import jaxbandit as jb
       >>> from jaxbandit import sensitivity
-      >>> world = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
+      >>> environment = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
       >>> box = {"initial_scale": [1.0, 16.0], "gap": [0.1, 1.0]}
-      >>> ds = sensitivity.sobol(jb.UniINF(horizon=100), world, box, horizon=100, num_seeds=8, num_points=16)
+      >>> ds = sensitivity.sobol(jb.UniINF(horizon=100), environment, box, horizon=100, num_seeds=8, num_points=16)
       >>> ds.total_order.sizes["parameter"], ds.response.dims
       (2, ('parameter', 'bin'))
 

@@ -33,12 +33,12 @@ COLUMNS = {
 
 
 def table(ds: xr.Dataset) -> Table:
-    """A row per policy, world and parameter."""
+    """A row per policy, environment and parameter."""
     kind, columns = ds.attrs["kind"], COLUMNS[ds.attrs["kind"]]
     shown = Table(
         title=f"{kind}, {ds.attrs['horizon']:,} rounds, {ds.attrs['num_seeds']:,} seeds", title_justify="left"
     )
-    for heading in ("policy", "world", "parameter"):
+    for heading in ("policy", "environment", "parameter"):
         shown.add_column(heading)
     for heading in columns:
         shown.add_column(Text(heading), justify="right")
@@ -61,7 +61,7 @@ def remarks(ds: xr.Dataset) -> Iterator[str]:
 
 
 def rows(ds: xr.Dataset) -> list[dict[str, Any]]:
-    """Every number of every policy, world and parameter the pair has; None where one is not finite."""
+    """Every number of every policy, environment and parameter the pair has; None where one is not finite."""
     ds = labelled(ds)
     names = [
         name for name, variable in ds.data_vars.items() if "parameter" in variable.dims and "bin" not in variable.dims
@@ -69,13 +69,15 @@ def rows(ds: xr.Dataset) -> list[dict[str, Any]]:
     known = {"local sensitivity": "value", "Morris screening": "mu"}.get(ds.attrs["kind"], "response_value")
     found = []
     for policy in ds.policy.values:
-        for world in ds.environment.values:
+        for environment in ds.environment.values:
             for parameter in ds.parameter.values:
-                at = ds.sel(policy=policy, environment=world, parameter=parameter)
+                at = ds.sel(policy=policy, environment=environment, parameter=parameter)
                 if at[known].isnull().all():
                     continue  # a parameter that the pair does not have
                 numbers = {str(name): value if math.isfinite(value := at[name].item()) else None for name in names}
-                found.append({"policy": str(policy), "environment": str(world), "parameter": str(parameter)} | numbers)
+                found.append(
+                    {"policy": str(policy), "environment": str(environment), "parameter": str(parameter)} | numbers
+                )
     return found
 
 

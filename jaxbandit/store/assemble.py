@@ -150,7 +150,7 @@ class _Stack(BackendArray):
         return block[(inside, *key[1:])]
 
     def _filled(self, parts: list[tuple[np.ndarray, int]], shape: tuple[int, ...]) -> np.ndarray:
-        """Parts at their places along the first axis; arms that a world lacks are never pulled."""
+        """Parts at their places along the first axis; arms that an environment lacks are never pulled."""
         fill = -1 if self.name == "failed" else np.nan if np.issubdtype(self.dtype, np.floating) else 0
         out = np.full(shape, fill, self.dtype)
         dims = labels.variable_dims(self.name, len(shape), not self.summary)

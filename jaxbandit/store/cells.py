@@ -1,9 +1,9 @@
 """Cells: a study as games to be played, each named by all that determines its numbers.
 
-A *game* is one policy in one world, whatever the seeds and however long; its hash covers the policy,
-the world, the study's seed, dtype, generator and the version of the numerics. A *cell* is a game over a
+A *game* is one policy in one environment, whatever the seeds and however long; its hash covers the policy,
+the environment, the study's seed, dtype, generator and the version of the numerics. A *cell* is a game over a
 range of seeds to a list of recorded rounds; its hash covers those and the platform too. The horizon is
-no part of a game: where neither policy nor world has it in a field, a longer one is the same game.
+no part of a game: where neither policy nor environment has it in a field, a longer one is the same game.
 """
 
 import dataclasses
@@ -37,12 +37,12 @@ _LONG = 64  # arrays with more entries enter a description by their digest
 
 @dataclasses.dataclass(frozen=True)
 class Game:
-    """One policy in one world.
+    """One policy in one environment.
 
     Attributes:
       index: Its place in the dataset: (policy, environment).
-      policy: As told by the world.
-      environment: The world.
+      policy: As told by the environment.
+      environment: The environment.
       about: What determines its numbers, as JSON has it.
       num_seeds: Seeds to play at least.
       precision: Relative half-width to reach, if any.
@@ -97,9 +97,9 @@ class Cell:
 
 
 def games(study: Study, way: str | None = None) -> list[Game]:
-    """Every policy in every world; ``way`` is that of the engine, if it was given one."""
-    worlds, entries = study.worlds(), study.policy_entries()
-    told = [[entry.grid(world).points for world in (worlds if entry.refers else worlds[:1])] for entry in entries]
+    """Every policy in every environment; ``way`` is that of the engine, if it was given one."""
+    declared, entries = study.declared(), study.policy_entries()
+    told = [[entry.grid(one).points for one in (declared if entry.refers else declared[:1])] for entry in entries]
     common = {
         "numerics": NUMERICS,
         "prng": PRNG,
@@ -108,26 +108,26 @@ def games(study: Study, way: str | None = None) -> list[Game]:
         "keep": study.keep,
         "measures": sorted(study.measures),
     }
-    about_worlds = [describe(world.environment) for world in worlds]
+    about_environments = [describe(one.environment) for one in declared]
     listed, first = [], 0
     for entry, points in zip(entries, told, strict=True):
         options = {name: entry.options.get(name, getattr(study, name)) for name in OPTIONS}
         stop_at = entry.options.get("stop_at")
         for p in range(len(points[0])):
             shared = describe(points[0][p])
-            for e, world in enumerate(worlds):
+            for e, one in enumerate(declared):
                 policy = points[e][p] if entry.refers else points[0][p]
-                about = {"policy": describe(policy) if entry.refers else shared, "environment": about_worlds[e]}
-                taken = way_of(policy, world.environment, study.measures, study.dtype, way)
+                about = {"policy": describe(policy) if entry.refers else shared, "environment": about_environments[e]}
+                taken = way_of(policy, one.environment, study.measures, study.dtype, way)
                 options |= {"stop_at": stop_at, "way": taken}
-                listed.append(Game((first + p, e), policy, world.environment, about | common, **options))
+                listed.append(Game((first + p, e), policy, one.environment, about | common, **options))
         first += len(points[0])
     _check_measures(study, listed)
     return listed
 
 
 def describe(obj: Any) -> dict[str, Any]:
-    """A policy or world as JSON has it; equal if and only if it plays the same numbers."""
+    """A policy or environment as JSON has it; equal if and only if it plays the same numbers."""
     cls = type(obj)
     about: dict[str, Any] = {"class": _registered().get(cls, f"{cls.__module__}:{cls.__qualname__}")}
     if cls.__module__.split(".")[0] != "jaxbandit":
@@ -202,7 +202,7 @@ class LaneJob(Job):
     cells: Sequence[Cell] = ()
     cell_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
     seed_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
-    world_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))  # by cell
+    environment_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))  # by cell
 
     @property
     def num_lanes(self) -> int:
@@ -212,17 +212,19 @@ class LaneJob(Job):
     def cell(self, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Policy, environment and seed of a lane; every cell has its policy."""
         cell = self.cell_of[lane]
-        return cell, self.world_of[cell], self.seed_of[lane]
+        return cell, self.environment_of[cell], self.seed_of[lane]
 
 
 def lane_job(cells: Sequence[Cell], cell_of: np.ndarray, seed_of: np.ndarray, study: Study, start: int = 0) -> LaneJob:
-    """A job of the given lanes; worlds that several cells share are kept once."""
-    worlds: dict[int, int] = {}
-    world_of = np.asarray([worlds.setdefault(id(cell.game.environment), len(worlds)) for cell in cells])
+    """A job of the given lanes; environments that several cells share are kept once."""
+    environments: dict[int, int] = {}
+    environment_of = np.asarray(
+        [environments.setdefault(id(cell.game.environment), len(environments)) for cell in cells]
+    )
     by_id = {id(cell.game.environment): cell.game.environment for cell in cells}
     return LaneJob(
         policies=[cell.game.policy for cell in cells],
-        environments=[by_id[key] for key in worlds],
+        environments=[by_id[key] for key in environments],
         record=np.asarray(cells[0].rounds),
         num_seeds=study.num_seeds,
         seed=study.seed,
@@ -231,7 +233,7 @@ def lane_job(cells: Sequence[Cell], cell_of: np.ndarray, seed_of: np.ndarray, st
         cells=cells,
         cell_of=cell_of,
         seed_of=seed_of,
-        world_of=world_of,
+        environment_of=environment_of,
     )
 
 

@@ -1,4 +1,4 @@
-"""The way back: a policy, world or grid as the entry of a study file that makes it."""
+"""The way back: a policy, environment or grid as the entry of a study file that makes it."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ Values = dict[str, Any]
 
 
 def as_table(obj: Any, section: str) -> Values:
-    """A policy, world or grid as the table that makes it; what a field has two axes for stays an array."""
+    """A policy, environment or grid as the table that makes it; what a field has two axes for stays an array."""
     if isinstance(obj, Mapping):
         known = REGISTRIES[section].get(obj.get("name", ""))
         specs = public_fields(known) if known else {}

@@ -1,4 +1,4 @@
-"""Entries of a study file: a table with a ``name`` becomes the policies or worlds it stands for."""
+"""Entries of a study file: a table with a ``name`` becomes the policies or environments it stands for."""
 
 import dataclasses
 import functools
@@ -6,6 +6,7 @@ import importlib
 import math
 import pathlib
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
@@ -19,9 +20,10 @@ from jaxbandit.studies.as_entry import held_tables as held_tables
 from jaxbandit.tables import readers
 from jaxbandit.types import check_single, public_fields
 
-WORLD = "world"  # the value that stands for what the world declares
+ENVIRONMENT = "environment"  # the value of a field that a policy takes from the environment
+OLD_ENVIRONMENT = "world"  # as study files had it up to 0.1
 BY_REFERENCE = ("horizon", "moment_order", "moment_bound")
-# Keys that multiply what a policy takes from the world: a policy that is told the wrong thing.
+# Keys that multiply what a policy takes from the environment: a policy that is told the wrong thing.
 FACTORS = {f"{name}_factor": name for name in BY_REFERENCE}
 # Keys of an entry that are no fields of its class (a field of the same name goes first).
 OPTIONS = {
@@ -41,14 +43,14 @@ PREPARE: dict[str, Callable[[Values, pathlib.Path], Values]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Declared:
-    """What a policy may take from a world by reference."""
+    """What a policy may take from an environment by reference."""
 
     environment: Any
     horizon: int
     moment_order: float | None
 
     def moment_bound(self, order: float) -> float | None:
-        """The sigma of ``E|l|^order <= sigma^order``, if the world knows it."""
+        """The sigma of ``E|l|^order <= sigma^order``, if the environment knows it."""
         moment = getattr(self.environment, "moment", None)
         return None if moment is None else float(moment(order))
 
@@ -72,46 +74,58 @@ class Entry:
 
     @functools.cached_property
     def refers(self) -> bool:
-        """Whether a field is taken from the world."""
+        """Whether a field is taken from the environment."""
         listed = [self.fixed, *combinations(self.axes, self.zipped)]
-        return any(row.get(name) == WORLD for row in listed for name in BY_REFERENCE if isinstance(row.get(name), str))
+        return any(
+            row.get(name) == ENVIRONMENT for row in listed for name in BY_REFERENCE if isinstance(row.get(name), str)
+        )
 
-    def grid(self, world: Declared | None = None) -> Grid:
-        """Its points; references are looked up in ``world``."""
+    def grid(self, declared: Declared | None = None) -> Grid:
+        """Its points; references are looked up in ``declared``."""
         rows = combinations(self.axes, self.zipped)
-        points = [self.cls(**self._resolved(self.fixed | row, world)) for row in rows]
+        points = [self.cls(**self._resolved(self.fixed | row, declared)) for row in rows]
         for point in points:
             check_single(point)
-        shown = {name: WORLD for name in BY_REFERENCE if isinstance(self.fixed.get(name), str)}
+        shown = {name: ENVIRONMENT for name in BY_REFERENCE if isinstance(self.fixed.get(name), str)}
         shown |= {name: self.fixed[name] for name in FACTORS if name in self.fixed}
         return Grid(cls=self.cls, axes=self.axes, points=points, zipped=self.zipped, shown=shown)
 
-    def _resolved(self, values: Values, world: Declared | None) -> Values:
+    def _resolved(self, values: Values, declared: Declared | None) -> Values:
         factors = {FACTORS[name]: values[name] for name in FACTORS if name in values}
         values = {name: value for name, value in values.items() if name not in FACTORS}
         for name in BY_REFERENCE:  # in this order: the bound is that of the order the policy is told
             if not isinstance(values.get(name), str):
                 if name in factors:
                     raise ValueError(
-                        f'{self.name}.{name}_factor multiplies what the world declares; set {name} = "{WORLD}", '
+                        f"{self.name}.{name}_factor multiplies what the environment declares; set "
+                        f'{name} = "{ENVIRONMENT}", '
                         f"got {values.get(name)!r}"
                     )
                 continue
-            if values[name] != WORLD or world is None:
-                raise ValueError(f'{self.name}.{name} must be a number or "{WORLD}", got {values[name]!r}')
+            if values[name] != ENVIRONMENT or declared is None:
+                raise ValueError(f'{self.name}.{name} must be a number or "{ENVIRONMENT}", got {values[name]!r}')
             if name == "moment_bound":
-                order = values.get("moment_order", world.moment_order)
-                found = None if order is None else world.moment_bound(order)
+                order = values.get("moment_order", declared.moment_order)
+                found = None if order is None else declared.moment_bound(order)
             else:
-                found = getattr(world, name)
+                found = getattr(declared, name)
             if found is None:
                 raise ValueError(
-                    f"{self.name} takes {name} from the world, but {world.environment!r} declares none; "
+                    f"{self.name} takes {name} from the environment, but {declared.environment!r} declares none; "
                     f"give {self.name}.{name} a number"
                 )
             values[name] = found
         # Last: who is told a wrong order is told the bound of the right one.
         return values | {name: factor * values[name] for name, factor in factors.items()}
+
+
+def _current(key: str, value: Any) -> Any:
+    """Returns a value of an entry in today's words."""
+    if key not in BY_REFERENCE or value != OLD_ENVIRONMENT:
+        return value
+    now = f'{key} = "{OLD_ENVIRONMENT}" is now written {key} = "{ENVIRONMENT}"'
+    warnings.warn(f"{now}; the old word is still read in this release", FutureWarning, stacklevel=2)
+    return ENVIRONMENT
 
 
 def read_entry(
@@ -125,7 +139,7 @@ def read_entry(
 
     Paths of tables are relative to ``data`` if that is given, else to ``directory``.
     """
-    table = dict(table)
+    table = {key: _current(key, value) for key, value in table.items()}
     name = table.pop("name", None)
     if not isinstance(name, str):
         raise ValueError(f"an entry of [[{section}]] has no name; {suggest('', names(section))}")
@@ -146,7 +160,9 @@ def read_entry(
     for key, spec in fields.items():
         if spec.metadata.get("nested") and (values.get(key) is None or isinstance(values[key], str | int | float)):
             example = '{name = "pareto", means = [0.5, 1.0], tail_index = 1.6}'
-            raise ValueError(f"{name}.{key} must be a world itself, got {values.get(key)!r}; write {key} = {example}")
+            raise ValueError(
+                f"{name}.{key} must be an environment itself, got {values.get(key)!r}; write {key} = {example}"
+            )
     for key in values:
         if key not in fields:
             known = [*fields, "zip", *allowed, *factors]
@@ -239,7 +255,7 @@ def _check_options(name: str, options: Values) -> None:
 
 
 def _nested(value: Any, section: str, directory: pathlib.Path, data: pathlib.Path | None) -> Any:
-    """A table with a name stands for a world inside a world; a list of such tables is swept."""
+    """A table with a name stands for an environment inside an environment; a list of such tables is swept."""
     if isinstance(value, dict):
         points = _inner_points(value, section, directory, data)
         return points[0] if len(points) == 1 else list(points)

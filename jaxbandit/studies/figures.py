@@ -22,7 +22,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "table": (),
 }
 REQUIRED = {"sweep": ("x",), "atlas": ("x", "y")}
-NEED_WORLDS = ("both_worlds", "table")  # they tell stochastic worlds from adversarial ones
+NEED_ENVIRONMENTS = ("both_worlds", "table")  # they tell stochastic environments from adversarial ones
 COMMON = ("policies", "environments", "file", "title")
 
 
@@ -47,9 +47,9 @@ class Figure:
     title: str = ""
 
 
-def need_worlds(study: str) -> bool:
-    """Whether a figure that a study file (its text) names cannot be drawn without the worlds."""
-    return any(figure.name in NEED_WORLDS for figure in read_figures(tomllib.loads(study).get("figures", [])))
+def need_environments(study: str) -> bool:
+    """Whether a figure that a study file (its text) names cannot be drawn without the environments."""
+    return any(figure.name in NEED_ENVIRONMENTS for figure in read_figures(tomllib.loads(study).get("figures", [])))
 
 
 def read_figures(entries: Sequence[str | Mapping[str, Any]]) -> list[Figure]:

@@ -1,4 +1,4 @@
-"""Quick studies: the same policies, worlds and figures, cut down to what compiles and plays in seconds."""
+"""Quick studies: the same policies, environments and figures, cut down to what compiles and plays in seconds."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -36,7 +36,7 @@ def thinned(table: Mapping[str, Any], sweeps: Sequence[str], share: float = 1.0)
 
 
 def sweeps_of(table: Mapping[str, Any]) -> list[str]:
-    """Keys of a world inside a world that are swept: lists, of lists for what has one value per arm."""
+    """Keys of an environment inside an environment that are swept: lists, of lists for what has one value per arm."""
     listed = [key for key, value in table.items() if isinstance(value, list) and key not in OPTIONS]
     return [key for key in listed if key not in ("means", "lengths") or isinstance(table[key][0], list)]
 

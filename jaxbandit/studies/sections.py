@@ -1,5 +1,6 @@
-"""Optional sections of a study file: what else to ask of its policies and worlds."""
+"""Optional sections of a study file: what else to ask of its policies and environments."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -23,7 +24,15 @@ class Section(pydantic.BaseModel):
     @pydantic.model_validator(mode="before")
     @classmethod
     def _known_keys(cls, content: Any) -> Any:
-        for key in content if isinstance(content, dict) else ():
+        if not isinstance(content, dict):
+            return content
+        old = {key: key.replace("worlds", "environments") for key in content if "worlds" in str(key)}
+        for key, current in old.items():
+            if current in cls.model_fields and current not in content:
+                message = f"the key {key!r} is now {current!r}; the old word is read in this release"
+                warnings.warn(message, FutureWarning, stacklevel=2)
+                content = {current if name == key else name: value for name, value in content.items()}
+        for key in content:
             if key not in cls.model_fields:
                 raise ValueError(f"unknown key {key!r}; {suggest(str(key), list(cls.model_fields))}")
         return content
@@ -82,7 +91,7 @@ class Sensitivity(Section):
         return self
 
     def check(self, pairs: Sequence[tuple[Any, Any]]) -> None:
-        """Raises where policies and worlds, as pairs, do not have what is asked for."""
+        """Raises where policies and environments, as pairs, do not have what is asked for."""
         try:
             having(pairs, self.local)
             names = list(self.box)
@@ -107,7 +116,8 @@ class Tune(Section):
 
     Attributes:
       parameters: The policy's parameters with their bounds, or a list of names: then a factor of 1000 around the value.
-      worlds: Ranges of the worlds' parameters to draw worlds from; none: the worlds as they are.
+      environments: Ranges of the environments' parameters to draw environments from; none: the environments as they
+        are.
       objective: ``mean`` of the final regret, or its ``cvar``: the mean of the worst games.
       level: The CVaR is that of the worst ``1 - level`` of all games.
       gradient: ``spsa``, two lanes per seed, or coupled ``differences``, two for each parameter.
@@ -116,18 +126,18 @@ class Tune(Section):
       learning_rate: A number, or a table with the ``name`` of an optax schedule and its arguments; default a cosine
         decay from 0.2 over all steps.
       steps: At most so many.
-      num_seeds: Games per step and world, fresh ones in every step.
-      num_worlds: Worlds per step.
-      check_every: Steps between two looks at the held-out worlds.
+      num_seeds: Games per step and environment, fresh ones in every step.
+      num_environments: Environments per step.
+      check_every: Steps between two looks at the held-out environments.
       patience: Ends after so many looks without an improvement.
-      held_out_worlds: How many are held out, where worlds are drawn.
+      held_out_environments: How many are held out, where environments are drawn.
       held_out_seeds: Games in each.
-      test_worlds: Unseen worlds of the final comparison, where worlds are drawn.
+      test_environments: Unseen environments of the final comparison, where environments are drawn.
       test_seeds: Games in each.
     """
 
     parameters: Ranges | list[str]
-    worlds: Ranges = {}
+    environments: Ranges = {}
     objective: Literal["mean", "cvar"] = "mean"
     level: float = pydantic.Field(default=0.9, gt=0, lt=1)
     gradient: Literal["spsa", "differences"] = "spsa"
@@ -136,18 +146,18 @@ class Tune(Section):
     learning_rate: float | dict[str, Any] | None = None
     steps: int = pydantic.Field(default=100, ge=1)
     num_seeds: int = pydantic.Field(default=64, ge=2)
-    num_worlds: int = pydantic.Field(default=8, ge=1)
+    num_environments: int = pydantic.Field(default=8, ge=1)
     check_every: int = pydantic.Field(default=10, ge=1)
     patience: int = pydantic.Field(default=4, ge=1)
-    held_out_worlds: int = pydantic.Field(default=32, ge=1)
+    held_out_environments: int = pydantic.Field(default=32, ge=1)
     held_out_seeds: int = pydantic.Field(default=64, ge=1)
-    test_worlds: int = pydantic.Field(default=128, ge=2)
+    test_environments: int = pydantic.Field(default=128, ge=2)
     test_seeds: int = pydantic.Field(default=256, ge=2)
 
     def quick(self) -> "Tune":
         """The same cut down to a few seconds."""
         least = {"steps": 8, "num_seeds": 16, "check_every": 4, "held_out_seeds": 16, "test_seeds": 32}
-        least |= {"num_worlds": 4, "held_out_worlds": 8, "test_worlds": 32}
+        least |= {"num_environments": 4, "held_out_environments": 8, "test_environments": 32}
         return self.but(**{name: min(getattr(self, name), most) for name, most in least.items()})
 
 
@@ -155,9 +165,10 @@ class Worst(Section):
     """How to look for the worst instance; ``docs/tuning.md`` goes through the keys.
 
     Attributes:
-      parameters: The world's parameters with their ranges.
+      parameters: The environment's parameters with their ranges.
       horizons: Lengths of game, each with a search of its own; default that of the study.
-      objective: ``regret``, or ``ratio``: regret in units of the minimax order at the world's own alpha and sigma.
+      objective: ``regret``, or ``ratio``: regret in units of the minimax order at the environment's own alpha and
+        sigma.
       method: ``evolution`` or ``gradient``.
       population: Points of a generation, for evolution.
       gradient: ``spsa`` or ``differences``.

@@ -23,17 +23,17 @@ class DataNeededError(ValueError):
 
 
 class Study(pydantic.BaseModel):
-    """A study: every policy in every world; lists of values are sweep axes.
+    """A study: every policy in every environment; lists of values are sweep axes.
 
     docs/studies.md goes through the fields with examples.
 
     Attributes:
       title: Heads the table, the figure and the dataset.
       horizon: Rounds to play; also the horizon of every policy that needs one and names none.
-      num_seeds: Independent games per policy and world.
+      num_seeds: Independent games per policy and environment.
       policies: Tables with ``name`` (registry key, entry point or ``package.module:Class``) and fields;
         from Python also policies and grids.
-      environments: Likewise; a field that is a world itself is a table with a ``name``.
+      environments: Likewise; a field that is an environment itself is a table with a ``name``.
       seed: Seeds the study.
       record: Number of log-spaced rounds, or the rounds to record at.
       dtype: ``float32`` or ``float64``.
@@ -53,7 +53,10 @@ class Study(pydantic.BaseModel):
       >>> import jaxbandit as jb
       >>> study = jb.Study(
       ...     horizon=1_000, num_seeds=64,
-      ...     policies=[jb.UniINF(horizon=1_000), {"name": "htinf", "moment_order": "world", "moment_bound": "world"}],
+      ...     policies=[
+      ...         jb.UniINF(horizon=1_000),
+      ...         {"name": "htinf", "moment_order": "environment", "moment_bound": "environment"},
+      ...     ],
       ...     environments=[jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6])],
       ... )
       >>> study.environments[0]["tail_index"]
@@ -87,7 +90,7 @@ class Study(pydantic.BaseModel):
     _table_rounds: int | None = pydantic.PrivateAttr(default=None)  # that tables must have, if not all of the study's
     _text: str | None = pydantic.PrivateAttr(default=None)
     _tables: list[dict[str, Any]] | None = pydantic.PrivateAttr(default=None)
-    _worlds: list[tuple[Entry, Grid]] | None = pydantic.PrivateAttr(default=None)  # tables are read once
+    _grids: list[tuple[Entry, Grid]] | None = pydantic.PrivateAttr(default=None)  # tables are read once
 
     def __init__(self, **values: Any):
         try:
@@ -200,8 +203,8 @@ class Study(pydantic.BaseModel):
         """The checked entries of ``environments``."""
         return [entry for entry, _ in self._environments()]
 
-    def worlds(self) -> list[Declared]:
-        """Every world with what it declares."""
+    def declared(self) -> list[Declared]:
+        """Returns every environment with what it declares."""
         return [
             Declared(
                 environment=point,
@@ -212,24 +215,24 @@ class Study(pydantic.BaseModel):
             for point in grid.points
         ]
 
-    def policy_grids(self, world: Declared | None = None) -> list[Grid]:
-        """A grid per entry of ``policies``, as told by ``world`` (the first if none is given)."""
-        world = world or self.worlds()[0]
-        return [entry.grid(world) for entry in self.policy_entries()]
+    def policy_grids(self, declared: Declared | None = None) -> list[Grid]:
+        """A grid per entry of ``policies``, as told by ``declared`` (the first if none is given)."""
+        declared = declared or self.declared()[0]
+        return [entry.grid(declared) for entry in self.policy_entries()]
 
     def pairs(self) -> list[tuple[Any, Any]]:
-        """Every policy, as told by the world, with every world; the world fastest."""
-        worlds = self.worlds()
-        told = [[entry.grid(world).points for world in worlds] for entry in self.policy_entries()]
+        """Every policy, as told by the environment, with every environment; the environment fastest."""
+        declared = self.declared()
+        told = [[entry.grid(one).points for one in declared] for entry in self.policy_entries()]
         return [
-            (points[e][p], world.environment)
+            (points[e][p], one.environment)
             for points in told
             for p in range(len(points[0]))
-            for e, world in enumerate(worlds)
+            for e, one in enumerate(declared)
         ]
 
     def environment_grids(self) -> list[Grid]:
-        """A grid per entry of ``environments``; worlds that depend on the number of rounds are told it."""
+        """A grid per entry of ``environments``; environments that depend on the number of rounds are told it."""
         return [grid for _, grid in self._environments()]
 
     def _environment_tables(self) -> list[dict[str, Any]]:
@@ -240,18 +243,18 @@ class Study(pydantic.BaseModel):
         return self._tables
 
     def _last_round(self, name: str) -> int:
-        """The last round that a world of that name is played to."""
+        """The last round that an environment of that name is played to."""
         last = int(recorded_rounds(self.horizon, self.record)[-1])
         return min(last, self._table_rounds or last) if name == "replay" else last
 
     def _environments(self) -> list[tuple[Entry, Grid]]:
-        if self._worlds is None:
+        if self._grids is None:
             read = [
                 entries.read_entry(table, "environments", self._directory, {}, self._data)
                 for table in self._environment_tables()
             ]
-            self._worlds = [(entry, for_run(entry.grid(), self._last_round(entry.name))) for entry in read]
-        return self._worlds
+            self._grids = [(entry, for_run(entry.grid(), self._last_round(entry.name))) for entry in read]
+        return self._grids
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -285,11 +288,11 @@ class Study(pydantic.BaseModel):
             if not getattr(self, section):
                 raise ValueError(f"[[{section}]] is empty; name at least one")
         recorded_rounds(self.horizon, self.record)
-        worlds = self.worlds()
+        declared = self.declared()
         for entry in self.policy_entries():
             last = min(self.rounds()[-1], entry.options.get("stop_at", self.horizon))
-            for world in worlds if entry.refers else worlds[:1]:
-                check_history(entry.grid(world).points, last)
+            for one in declared if entry.refers else declared[:1]:
+                check_history(entry.grid(one).points, last)
         if self.sensitivity is not None:
             self.sensitivity.check(self.pairs())
 

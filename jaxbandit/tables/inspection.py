@@ -104,7 +104,7 @@ class Inspection:
         return np.asarray([np.median(row) if row.size else np.nan for row in rows])
 
     def assumptions(self) -> list[tuple[str, str, str]]:
-        """(assumption, ``yes``, ``no`` or ``unclear``, why) for what the theory asks of a world."""
+        """(assumption, ``yes``, ``no`` or ``unclear``, why) for what the theory asks of an environment."""
         return [self._tail(), self._sign(), self._unique(), self._independent()]
 
     def _tail(self) -> tuple[str, str, str]:

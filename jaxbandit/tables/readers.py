@@ -39,7 +39,7 @@ class Table:
     rewards: bool = False
 
     def replay(self, **options: Any) -> Replay:
-        """The world that replays this table; ``options`` are fields of ``Replay``."""
+        """The environment that replays this table; ``options`` are fields of ``Replay``."""
         return Replay(losses=self.losses, **{"name": self.name, "rewards": self.rewards} | options)
 
 

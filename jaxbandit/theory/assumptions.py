@@ -1,15 +1,15 @@
-"""What a policy was told about the tail, held against what the world knows; worlds without a choice."""
+"""What a policy was told about the tail, held against what the environment knows; environments without a choice."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-SLACK = 1e-6  # relative; a bound copied from world.moment() is not refused for its last digit
+SLACK = 1e-6  # relative; a bound copied from environment.moment() is not refused for its last digit
 NAMED = 3  # violations that are told one by one: a sweep may have hundreds
 
 
 def violated_bounds(policies: Iterable[Any], environments: Iterable[Any]) -> list[str]:
-    """A sentence for every pair in which the moment bound a policy was told does not hold in the world.
+    """A sentence for every pair in which the moment bound a policy was told does not hold in the environment.
 
     Pairs in which either is silent (no ``moment_bound``, no ``moment``) are passed over.
     """
@@ -24,7 +24,7 @@ def violated_bounds(policies: Iterable[Any], environments: Iterable[Any]) -> lis
 
 
 def one_armed(environments: Iterable[Any]) -> list[str]:
-    """A sentence for every kind of world in which there is nothing to learn."""
+    """A sentence for every kind of environment in which there is nothing to learn."""
     kinds = dict.fromkeys(type(environment).__name__ for environment in environments if environment.num_arms == 1)
     return [f"{kind} has one arm: every policy has regret 0; give it two or more" for kind in kinds]
 
@@ -32,13 +32,13 @@ def one_armed(environments: Iterable[Any]) -> list[str]:
 def told(violated: Sequence[str]) -> Iterator[str]:
     """Violated bounds as a reader wants them: the first few, and how many more there are."""
     for sentence in violated[:NAMED]:
-        yield f"{sentence}: its guarantee does not cover this world"
+        yield f"{sentence}: its guarantee does not cover this environment"
     if len(violated) > NAMED:
         yield f"{len(violated) - NAMED:,} more like it; all are in the dataset's attrs['warnings']"
 
 
 def warn(violated: Sequence[str], environments: Iterable[Any], stacklevel: int) -> None:
-    """Says violated bounds, and which worlds have one arm, as warnings; ``stacklevel`` as seen from the caller."""
+    """Warns of violated bounds and of environments with one arm; ``stacklevel`` is that of the caller."""
     for sentence in (*told(violated), *one_armed(environments)):
         warnings.warn(sentence, stacklevel=stacklevel + 1)
 

@@ -11,8 +11,8 @@ References:
 import numpy as np
 
 LABELS = {
-    "minimax": "lower bound, order only, of the worst world: σ K^(1−1/α) T^(1/α)",
-    "instance": "lower bound, order only, of this world: Σ (σ^α/Δ)^(1/(α−1)) log T",
+    "minimax": "lower bound, order only, of the worst environment: σ K^(1−1/α) T^(1/α)",
+    "instance": "lower bound, order only, of this environment: Σ (σ^α/Δ)^(1/(α−1)) log T",
 }
 
 
@@ -65,4 +65,6 @@ def _check(horizon: np.ndarray | float, num_arms: int, moment_order: float, mome
     if not 1 < moment_order <= 2:
         raise ValueError(f"moment_order must lie in (1, 2], got {moment_order}; at 1 nothing can be learnt")
     if not moment_bound > 0:
-        raise ValueError(f"moment_bound must be > 0, got {moment_bound}; ask the world: world.moment(alpha)")
+        raise ValueError(
+            f"moment_bound must be > 0, got {moment_bound}; ask the environment: environment.moment(alpha)"
+        )

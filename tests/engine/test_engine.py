@@ -23,13 +23,13 @@ HORIZON, RECORD = 300, [1, 7, 100, 300]
 MEASURES = ("scale", "skipped", "div", "shift", "skip_error")
 
 
-def world(num_arms):
+def environment(num_arms):
     return jb.Pareto(means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
 
 
 def run(num_arms=3, policy=None, **options):
     options = {"horizon": HORIZON, "num_seeds": 80, "record": RECORD} | options
-    return jb.simulate(policy or jb.UniINF(horizon=HORIZON), world(num_arms), **options)
+    return jb.simulate(policy or jb.UniINF(horizon=HORIZON), environment(num_arms), **options)
 
 
 def assert_same_bits(ds, other):
@@ -220,7 +220,7 @@ def test_seeds_differ_and_seed_matters():
 @pytest.mark.slow
 def test_common_random_numbers():
     """Two policies on one seed meet the same luck: losses relative to the mean are equal."""
-    ds = jb.simulate([jb.Uniform(), jb.UniINF(horizon=50)], world(3), horizon=50, num_seeds=20, trace=20)
+    ds = jb.simulate([jb.Uniform(), jb.UniINF(horizon=50)], environment(3), horizon=50, num_seeds=20, trace=20)
     means = np.asarray([0.5, 1.0, 1.0])
     relative = ds.trace_loss / means[ds.trace_arm]
     np.testing.assert_allclose(relative.isel(policy=0), relative.isel(policy=1), rtol=1e-5)
@@ -257,7 +257,7 @@ def test_one_trace_for_all_values(monkeypatch):
     assert len(calls) == first
 
 
-def test_regret_is_exact_in_a_changing_world():
+def test_regret_is_exact_in_a_changing_environment():
     law = jb.Gaussian(means=[0.0, 0.25, 1.0])
     switching = jb.Switching(law, lengths=[10, 25, 7])
     ds = jb.simulate(jb.Uniform(), switching, horizon=60, num_seeds=6, record=list(range(1, 61)), trace=6)
@@ -286,10 +286,10 @@ def test_trace_tells_the_tallies():
 def test_play_is_what_simulate_does(changing):
     """The same machine code, the sums rounded to float32 at the end."""
     keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(80))
-    environment = jb.Switching(world(3), lengths=[3, 50, 20]) if changing else world(3)
+    arena = jb.Switching(environment(3), lengths=[3, 50, 20]) if changing else environment(3)
     policy = jb.Uniform() if changing else jb.UniINF(horizon=HORIZON)
-    out = jax.jit(jb.play)(policy, environment, keys, jnp.asarray(RECORD))
-    ds = jb.simulate(policy, environment, horizon=HORIZON, num_seeds=80, record=RECORD)
+    out = jax.jit(jb.play)(policy, arena, keys, jnp.asarray(RECORD))
+    ds = jb.simulate(policy, arena, horizon=HORIZON, num_seeds=80, record=RECORD)
     np.testing.assert_array_equal(out["pulls"], ds.pulls)
     np.testing.assert_array_equal(out["loss"], ds.loss.values.astype(np.float32))
     np.testing.assert_allclose(out["regret"], ds.regret, rtol=1e-5, atol=1e-5)
@@ -299,7 +299,9 @@ def test_play_is_what_simulate_does(changing):
 def test_both_ways_play_one_game():
     keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(80))
     play = jax.jit(jb.play, static_argnames="way")
-    one, other = (play(jb.UniINF(horizon=HORIZON), world(3), keys, jnp.asarray(RECORD), way=way) for way in ways.WAYS)
+    one, other = (
+        play(jb.UniINF(horizon=HORIZON), environment(3), keys, jnp.asarray(RECORD), way=way) for way in ways.WAYS
+    )
     short = slice(0, 2)  # rounding parts two right programs after some hundred rounds
     np.testing.assert_array_equal(one["pulls"][:, short], other["pulls"][:, short])
     np.testing.assert_allclose(one["loss"][:, short], other["loss"][:, short], rtol=1e-5)
@@ -311,14 +313,14 @@ def test_play_under_vmap_and_jvp(x64):
     keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(6))
     record = jnp.asarray([20])
     stacked = jb.UniINF(horizon=np.full(2, 20.0), initial_scale=np.array([1.0, 4.0]), threshold=np.full(2, 0.25))
-    both = jax.jit(jax.vmap(jb.play, (0, None, None, None)))(stacked, world(2), keys, record)
-    one = jax.jit(jb.play)(jb.UniINF(horizon=20.0, initial_scale=4.0), world(2), keys, record)
+    both = jax.jit(jax.vmap(jb.play, (0, None, None, None)))(stacked, environment(2), keys, record)
+    one = jax.jit(jb.play)(jb.UniINF(horizon=20.0, initial_scale=4.0), environment(2), keys, record)
     np.testing.assert_array_equal(both["pulls"][1], one["pulls"])
 
     def final_scale(initial_scale):
         policy = jb.UniINF(horizon=20.0, initial_scale=initial_scale)
-        step, key = jb.step(policy, world(2)), jb.game_key(0, 0)
-        return jax.lax.fori_loop(0, 10, lambda _, s: step(s, key), jb.start(policy, world(2))).policy.scale
+        step, key = jb.step(policy, environment(2)), jb.game_key(0, 0)
+        return jax.lax.fori_loop(0, 10, lambda _, s: step(s, key), jb.start(policy, environment(2))).policy.scale
 
     value_and_slope = jax.jit(lambda scale: jax.jvp(final_scale, (scale,), (1.0,)))
     h = 1e-6
@@ -379,8 +381,8 @@ def test_what_breaks_a_table_is_said_at_the_next_recorded_round():
 
 
 def test_stationarity_is_read_off():
-    assert is_stationary(world(3))
-    assert not is_stationary(jb.Switching(world(3)))
+    assert is_stationary(environment(3))
+    assert not is_stationary(jb.Switching(environment(3)))
 
 
 def test_provenance():

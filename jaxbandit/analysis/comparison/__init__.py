@@ -1,4 +1,4 @@
-"""Measured beside proved: policies and worlds in the form of the paper's Table 1.
+"""Measured beside proved: policies and environments in the form of the paper's Table 1.
 
 A cell has the mean regret with its band, the exponent of its growth, and whether the growth that the theory
 promises has set in. Where it has not, the exponent is one of the way there and is compared with nothing. Where the
@@ -34,10 +34,10 @@ TOLD = {"moment_order": "α", "moment_bound": "σ", "horizon": "T"}
 
 
 def write(
-    ds: xr.Dataset, path: str | pathlib.Path, *, worlds: Mapping[str, Any], title: str = "", level: float = 0.95
+    ds: xr.Dataset, path: str | pathlib.Path, *, environments: Mapping[str, Any], title: str = "", level: float = 0.95
 ) -> list[pathlib.Path]:
     """Writes the table as ``.html``, ``.md`` and ``.tex``; returns the files."""
-    table = compared(ds, worlds=worlds, title=title, level=level)
+    table = compared(ds, environments=environments, title=title, level=level)
     path, made = pathlib.Path(path), []
     for ending, writer in writers.WRITERS.items():
         made.append(path.with_name(f"{path.name}.{ending}"))
@@ -45,32 +45,35 @@ def write(
     return made
 
 
-def compared(ds: xr.Dataset, *, worlds: Mapping[str, Any], title: str = "", level: float = 0.95) -> Comparison:
+def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = "", level: float = 0.95) -> Comparison:
     """The table of a dataset.
 
     Args:
       ds: With dimensions ``policy``, ``environment``, ``seed``, ``round``.
-      worlds: The worlds by label.
+      environments: The environments by label.
       title: Heads it.
       level: Coverage of all intervals.
     """
     if "regret" not in ds or not {"policy", "environment", "seed"} <= set(ds.regret.dims):
         raise ValueError('the table needs `regret` by policy, environment and seed; run a study with keep = "seeds"')
     labels = [str(label) for label in ds.environment.values]
-    unknown = [label for label in labels if label not in worlds]
+    unknown = [label for label in labels if label not in environments]
     if unknown:
-        raise ValueError(f"no world is given for {unknown[0]!r}; pass worlds = {{label: world}} (see plots.worlds_of)")
-    stationary = {label: is_stationary(worlds[label]) for label in labels}
+        raise ValueError(
+            f"no environment is given for {unknown[0]!r}; pass environments = {{label: environment}}, as "
+            "plots.environments_of makes them"
+        )
+    stationary = {label: is_stationary(environments[label]) for label in labels}
     blocks = []
-    for num_arms in sorted({worlds[label].num_arms for label in labels}):
-        inside = [label for label in labels if worlds[label].num_arms == num_arms]
-        columns = sorted({_order(worlds[label]) for label in inside})
+    for num_arms in sorted({environments[label].num_arms for label in labels}):
+        inside = [label for label in labels if environments[label].num_arms == num_arms]
+        columns = sorted({_order(environments[label]) for label in inside})
         kinds = dict.fromkeys((_head(label), stationary[label]) for label in inside)
-        at = {(_head(label), _order(worlds[label])): label for label in reversed(inside)}
+        at = {(_head(label), _order(environments[label])): label for label in reversed(inside)}
         rows = [_lower_bound(len(columns))]
         for policy in ds.policy.values:
             lines = [
-                _line(ds.regret.sel(policy=policy), str(policy), kind, fixed, columns, at, worlds, level)
+                _line(ds.regret.sel(policy=policy), str(policy), kind, fixed, columns, at, environments, level)
                 for kind, fixed in sorted(kinds, key=lambda entry: not entry[1])
             ]
             rows.append(Row(_name(policy), _told(policy), tuple(lines)))
@@ -93,7 +96,7 @@ def _line(
     stochastic: bool,
     columns: list[float],
     at: Mapping[tuple[str, float], str],
-    worlds: Mapping[str, Any],
+    environments: Mapping[str, Any],
     level: float,
 ) -> Line:
     cells = []
@@ -102,7 +105,7 @@ def _line(
         if label is None:
             cells.append(None)
             continue
-        promised = promised_exponent(policy, worlds[label], stochastic)
+        promised = promised_exponent(policy, environments[label], stochastic)
         cells.append(measured(regret.sel(environment=label), promised, level))
     guarantee = GUARANTEES.get(_head(policy))
     worst = guarantee.worst if guarantee and stochastic else None
@@ -110,20 +113,20 @@ def _line(
 
 
 def proved(policy: str, stochastic: bool) -> Order | None:
-    """The order that is proved for a policy, by its label, in a world that is stochastic or not."""
+    """The order that is proved for a policy, by its label, in an environment that is stochastic or not."""
     guarantee = GUARANTEES.get(_head(policy))
     return None if guarantee is None else guarantee.stochastic if stochastic else guarantee.adversarial
 
 
-def promised_exponent(policy: str, world: Any, stochastic: bool) -> float | None:
+def promised_exponent(policy: str, environment: Any, stochastic: bool) -> float | None:
     """The exponent of T in what is proved; none where nothing is, or only what holds for every policy."""
-    order, alpha = proved(policy, stochastic), _order(world)
-    promised = None if order is None or np.isnan(alpha) else order.exponent(alpha, world.num_arms)
+    order, alpha = proved(policy, stochastic), _order(environment)
+    promised = None if order is None or np.isnan(alpha) else order.exponent(alpha, environment.num_arms)
     return None if promised is None or promised >= 1 else promised  # regret is at most linear anyway
 
 
 def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95) -> Cell | None:
-    """A cell of the regrets of one policy in one world, [seed, round]; none if it was not played."""
+    """A cell of the regrets of one policy in one environment, [seed, round]; none if it was not played."""
     rounds = int(regret["round"][-1])
     regret = regret.dropna("round", how="all").dropna("seed", how="any")
     if regret.size == 0:
@@ -133,7 +136,7 @@ def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95) 
     played, recorded = int(last["round"]), regret["round"].values
     first = max(1, played // 2**LAST_DOUBLINGS)
     mean = regret.mean("seed").values[recorded >= first]
-    if (np.diff(mean) < 0).any():  # a world that changes: no growth to speak of
+    if (np.diff(mean) < 0).any():  # an environment that changes: no growth to speak of
         onset, exponent = np.nan, (np.nan, np.nan, np.nan)
     else:
         onset = float(growth.onset(regret, margin=MARGIN, level=level, num_resamples=RESAMPLES).onset)
@@ -162,8 +165,8 @@ def _notes(ds: xr.Dataset, level: float) -> tuple[str, ...]:
         "✓: the growth that is proved has set in, for a power T^p if the exponent's interval is at most p; still above "
         "T^p if it is above p. Only with ✓ is the exponent one of the regime the theory speaks of; elsewhere it is in "
         "grey or in parentheses, and compared with nothing.",
-        "Proved: in a stochastic world for one instance, and after the semicolon for the worst one. Where nothing is "
-        "proved, or no more than T, a cell says only whether log T has set in.",
+        "Proved: in a stochastic environment for one instance, and after the semicolon for the worst one. If nothing "
+        "is proved, or no more than T, a cell says only whether log T has set in.",
         "Below 0: the policy does better than every fixed arm.",
         "† played to fewer rounds, which stand in the cell.",
         *_failures(ds),
@@ -177,8 +180,8 @@ def _failures(ds: xr.Dataset) -> list[str]:
     return [f"{failed:,} of {played:,} games failed (met a number that is not finite)."]
 
 
-def _order(world: Any) -> float:
-    order = getattr(world, "moment_order", None)
+def _order(environment: Any) -> float:
+    order = getattr(environment, "moment_order", None)
     return float("nan") if order is None else round(float(order), 4)
 
 

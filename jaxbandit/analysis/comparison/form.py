@@ -1,4 +1,4 @@
-"""The form of the measured table: blocks by arms, rows by policy, lines by kind of world, cells by moment order."""
+"""The form of the measured table: blocks by arms, rows by policy, lines by environment, columns by moment order."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ LOWER_BOUND = "Lower bound"  # heads the row that no policy can beat
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One policy in one world.
+    """One policy in one environment.
 
     Attributes:
       regret: Mean, lower and upper limit, at the last round played.
@@ -52,7 +52,7 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A policy in the worlds of one kind: what is proved, also of the worst; a cell for each column, or none."""
+    """A policy in the environments of one kind: what is proved, also of the worst; a cell for each column, or none."""
 
     kind: str
     stochastic: bool
@@ -63,7 +63,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A policy: what it is told (none if that is not known), and a line for each kind of world; or the lower bound."""
+    """A policy with what it is given (None if unknown) and a line for each kind of environment; or the lower bound."""
 
     policy: str
     told: tuple[str, ...] | None
@@ -72,7 +72,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Worlds with the same number of arms; a column for each declared moment order (NaN: none declared)."""
+    """Environments with the same number of arms; a column for each declared moment order (NaN: none declared)."""
 
     num_arms: int
     columns: tuple[float, ...]

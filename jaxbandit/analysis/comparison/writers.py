@@ -29,14 +29,14 @@ def to_markdown(table: Comparison) -> str:
     out = [f"# {table.title}", "", f"T = {table.horizon:,}.", ""]
     for block in table.blocks:
         out += [f"## K = {block.num_arms}", ""]
-        heads = ["algorithm", "α-free?", "σ-free?", "told T?", "world", "proved", "opt?"]
+        heads = ["algorithm", "α-free?", "σ-free?", "told T?", "environment", "proved", "opt?"]
         heads += [_column(value) for value in block.columns]
         out += [_bar(heads), _bar(["---"] * len(heads))]
         for row in block.rows:
             for n, line in enumerate(row.lines):
                 front = [f"**{_bars(row.policy)}**", *_free(row)] if n == 0 else [""] * 4
                 cells = [_markdown_cell(cell) for cell in line.cells]
-                out.append(_bar([*front, _world(line), *_proved(line), *cells]))
+                out.append(_bar([*front, _environment(line), *_proved(line), *cells]))
         out.append("")
     return "\n".join([*out, *(f"- {note}" for note in table.notes), ""])
 
@@ -51,7 +51,7 @@ def to_html(table: Comparison) -> str:
         f"<p>T = {table.horizon:,}</p>",
     ]
     for block in table.blocks:
-        heads = ["algorithm", "α-free?", "σ-free?", "told T?", "world", "proved", "opt?"]
+        heads = ["algorithm", "α-free?", "σ-free?", "told T?", "environment", "proved", "opt?"]
         heads += [_column(value) for value in block.columns]
         out.append(f"<h2>K = {block.num_arms}</h2>\n<table><thead><tr>")
         out.append("".join(f"<th>{text(head)}</th>" for head in heads) + "</tr></thead><tbody>")
@@ -61,7 +61,7 @@ def to_html(table: Comparison) -> str:
                 if n == 0:
                     span = f' rowspan="{len(row.lines)}"'
                     out += [f"<td{span}><b>{text(row.policy)}</b></td>", *(f"<td{span}>{v}</td>" for v in _free(row))]
-                out += [f"<td>{text(value)}</td>" for value in (_world(line), *_proved(line))]
+                out += [f"<td>{text(value)}</td>" for value in (_environment(line), *_proved(line))]
                 out += [_html_cell(cell) for cell in line.cells] + ["</tr>"]
         out.append("</tbody></table>")
     out += ["<ul>", *(f"<li>{text(note)}</li>" for note in table.notes), "</ul></body></html>\n"]
@@ -77,7 +77,7 @@ def to_latex(table: Comparison) -> str:
     ]
     for block in table.blocks:
         columns = "".join("l" for _ in block.columns)
-        heads = ["Algorithm", r"$\alpha$-free?", r"$\sigma$-free?", "told $T$?", "World", "Proved", "Opt?"]
+        heads = ["Algorithm", r"$\alpha$-free?", r"$\sigma$-free?", "told $T$?", "Environment", "Proved", "Opt?"]
         heads += ["--" if math.isnan(value) else rf"$\alpha = {value:g}$" for value in block.columns]
         out += [
             r"\begin{table}[t]",
@@ -96,7 +96,7 @@ def to_latex(table: Comparison) -> str:
                 proved = "; ".join(orders) or "--"
                 optimal = "" if line.order is None else _TEX_MARKS["✓" if line.order.optimal else "✗"]
                 cells = [_latex_cell(cell) for cell in line.cells]
-                out.append(" & ".join([*front, _tex(_world(line)), proved, optimal, *cells]) + r" \\")
+                out.append(" & ".join([*front, _tex(_environment(line)), proved, optimal, *cells]) + r" \\")
         out += [r"\bottomrule", r"\end{tabular}}", r"\end{table}", ""]
     out += [r"\begin{itemize}\footnotesize", *(rf"\item {_tex_note(note)}" for note in table.notes), r"\end{itemize}"]
     return "\n".join([*out, ""])
@@ -187,7 +187,7 @@ def _column(value: float) -> str:
     return "no declared moment" if math.isnan(value) else f"α = {value:g}"
 
 
-def _world(line: Line) -> str:
+def _environment(line: Line) -> str:
     return f"{'stochastic' if line.stochastic else 'adversarial'}: {line.kind}"
 
 

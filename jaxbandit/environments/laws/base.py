@@ -19,7 +19,7 @@ POSITIVE_HINT = "{} losses are positive"
 
 
 class Law:
-    """A stationary world: what is drawn from an arm has the same law in every round.
+    """A stationary environment: what is drawn from an arm has the same law in every round.
 
     A subclass declares its fields, ``means``, ``loss`` and ``raw_moment``. The class attributes say in words, for
     tables, what the properties of the same kind tell of an instance.
@@ -92,7 +92,7 @@ class Located(Law):
 
     @property
     def moment_order(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The alpha the world is declared at, 9/10 of the way to the tail index, at most 2."""
+        """The alpha the environment is declared at, 9/10 of the way to the tail index, at most 2."""
         return float(np.min(np.minimum(2.0, 1 + 0.9 * (np.asarray(self.tail_index) - 1))))
 
     @property

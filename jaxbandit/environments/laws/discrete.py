@@ -54,8 +54,8 @@ class HardPair(Law):
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.HardPair(num_arms=3, gap=0.1, moment_order=1.5)
-      >>> world.means(1).tolist(), round(world.moment(1.5), 6)
+      >>> environment = jb.HardPair(num_arms=3, gap=0.1, moment_order=1.5)
+      >>> environment.means(1).tolist(), round(environment.moment(1.5), 6)
       ([0.10000000149011612, 0.20000000298023224, 0.20000000298023224], 1.0)
 
     References:
@@ -93,8 +93,10 @@ class HardPair(Law):
         return (2 if self.num_arms > 1 else 1) * gap * gamma ** (1 - alpha)
 
 
-def check_num_arms(world: Any) -> None:
+def check_num_arms(environment: Any) -> None:
     """Refuses a number of arms that is none."""
-    value = world.num_arms
+    value = environment.num_arms
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{type(world).__name__}.num_arms must be a whole number >= 1, got {value!r}; count the arms")
+        raise ValueError(
+            f"{type(environment).__name__}.num_arms must be a whole number >= 1, got {value!r}; count the arms"
+        )

@@ -159,8 +159,8 @@ class OutlierMixture(Symmetric):
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.OutlierMixture(means=[0.0, 0.0], scale=1.0, outlier_probability=0.01, outlier_scale=100.0)
-      >>> round(world.moment(2.0) ** 2, 6)
+      >>> environment = jb.OutlierMixture(means=[0.0, 0.0], scale=1.0, outlier_probability=0.01, outlier_scale=100.0)
+      >>> round(environment.moment(2.0) ** 2, 6)
       100.99
     """
 

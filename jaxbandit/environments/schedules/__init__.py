@@ -1,4 +1,4 @@
-"""Non-stationary worlds: a law whose means change on a schedule fixed before play."""
+"""Non-stationary environments: a law whose means change on a schedule fixed before play."""
 
 from jaxbandit.environments.schedules.base import Schedule as Schedule
 from jaxbandit.environments.schedules.corrupted import Corrupted as Corrupted

@@ -13,7 +13,7 @@ HORIZON_HINT = "the number of rounds; left out, it is that of the run"
 
 
 class Schedule:
-    """A world that holds a law and moves its means or its arms.
+    """An environment that holds a law and moves its means or its arms.
 
     By default moments and assumptions are the law's: so it is where arms only change places.
     """
@@ -26,7 +26,7 @@ class Schedule:
     def __post_init__(self):
         if isinstance(self.law, type) or not hasattr(self.law, "loss"):
             raise ValueError(
-                f"{type(self).__name__}.law must be a world, got {self.law!r}; make one: jb.Pareto(means=..., ...)"
+                f"{type(self).__name__}.law must be an environment, got {self.law!r}; pass jb.Pareto(means=..., ...)"
             )
 
     @property
@@ -59,7 +59,7 @@ class Schedule:
         return self.law.moment(alpha)
 
     def at_horizon(self, horizon: int) -> Self:
-        """The world in a run of so many rounds; a horizon given to the world stays."""
+        """The environment in a run of so many rounds; a horizon given to the environment stays."""
         changes: dict[str, Any] = {}
         if "horizon" in public_fields(type(self)) and getattr(self, "horizon", 0) is None:
             changes["horizon"] = horizon
@@ -87,7 +87,7 @@ class Moved(Schedule):
                 raise ValueError(f"{where} moves the means out of what the law allows: {error}") from None
 
     def check_law(self) -> None:
-        """Refuses a world that has no means to move."""
+        """Refuses an environment that has no means to move."""
         if not hasattr(self.law, "with_means"):
             raise ValueError(
                 f"{type(self).__name__}.law must be a law with means of its own, such as jb.Pareto(means=..., ...), "
@@ -143,8 +143,8 @@ def from_halves(halves: Array, dtype: Any = jnp.int32) -> Array:
     return (high << dtype(16)) + low
 
 
-def need_horizon(world: Any) -> None:
-    """Refuses to play a world that was not told its horizon."""
-    if world.horizon is None:
-        name = type(world).__name__
+def need_horizon(environment: Any) -> None:
+    """Refuses to play an environment that was not told its horizon."""
+    if environment.horizon is None:
+        name = type(environment).__name__
         raise ValueError(f"{name}.horizon is not known; give horizon=..., or run it by simulate(), which tells it")

@@ -1,4 +1,4 @@
-"""A stochastic world in which an adversary spoils a number of rounds."""
+"""A stochastic environment in which an adversary spoils a number of rounds."""
 
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ class Corrupted(Schedule):
     ones included: ``means`` tells them apart. The rounds are the same for every policy and every game.
 
     Attributes:
-      law: Any stationary world.
+      law: Any stationary environment.
       budget: Rounds to spoil, at most the horizon.
       seed: Draws the rounds.
       horizon: Rounds to draw from; left out, those of the run.
@@ -40,8 +40,8 @@ class Corrupted(Schedule):
 
     Example:
       >>> import jax, jax.numpy as jnp, jaxbandit as jb
-      >>> world = jb.Corrupted(jb.Pareto(means=[0.5, 1.0], tail_index=1.6), budget=10, horizon=100)
-      >>> int(jax.vmap(world.is_spoilt)(jnp.arange(1, 101)).sum())
+      >>> environment = jb.Corrupted(jb.Pareto(means=[0.5, 1.0], tail_index=1.6), budget=10, horizon=100)
+      >>> int(jax.vmap(environment.is_spoilt)(jnp.arange(1, 101)).sum())
       10
 
     References:

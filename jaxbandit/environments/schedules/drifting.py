@@ -35,8 +35,8 @@ class Drifting(Moved):
     Example:
       >>> import jaxbandit as jb
       >>> law = jb.Pareto(means=[0.5, 0.5], tail_index=1.6)
-      >>> world = jb.Drifting(law, "sinusoidal", amplitude=0.25, period=100)
-      >>> [round(mean, 4) for mean in world.means(26).tolist()]
+      >>> environment = jb.Drifting(law, "sinusoidal", amplitude=0.25, period=100)
+      >>> [round(mean, 4) for mean in environment.means(26).tolist()]
       [0.75, 0.25]
     """
 

@@ -51,7 +51,7 @@ class MinimaxHard:
             object.__setattr__(self, "pair", HardPair(self.num_arms, gap=gap, moment_order=self.moment_order))
 
     def at_horizon(self, horizon: int) -> Self:
-        """The world in a run of so many rounds; a horizon given to the world stays."""
+        """The environment in a run of so many rounds; a horizon given to the environment stays."""
         return dataclasses.replace(self, horizon=horizon) if self.horizon is None else self  # pyright: ignore[reportArgumentType]
 
     @property

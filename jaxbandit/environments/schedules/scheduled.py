@@ -51,7 +51,7 @@ class Scheduled(Moved):
         return np.max(self.table, axis=0)
 
     def at_horizon(self, horizon: int) -> Self:
-        """The same world; it has no means beyond the end of its table."""
+        """The same environment; it has no means beyond the end of its table."""
         rounds = np.shape(self.table)[0]
         if horizon > rounds:
             raise ValueError(

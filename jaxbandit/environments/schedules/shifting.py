@@ -26,8 +26,8 @@ class Shifting(Moved):
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Shifting(jb.Pareto(means=[0.5, 1.0], tail_index=1.6), shift=2.0)
-      >>> world.means(1).tolist(), world.means(2).tolist()
+      >>> environment = jb.Shifting(jb.Pareto(means=[0.5, 1.0], tail_index=1.6), shift=2.0)
+      >>> environment.means(1).tolist(), environment.means(2).tolist()
       ([0.5, 1.0], [2.5, 3.0])
 
     References:

@@ -29,7 +29,7 @@ class Switching(Schedule):
     A policy that follows the changes can beat every fixed arm: its regret is then negative.
 
     Attributes:
-      law: Any stationary world.
+      law: Any stationary environment.
       growth: Ratio of two successive phases, at least 1.01. Not used if lengths are given.
       lengths: Phase lengths in rounds, or none.
       ends: The last round of every phase but the endless one, in two halves of 16 bits that every
@@ -37,8 +37,8 @@ class Switching(Schedule):
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Switching(jb.Pareto(means=[0.5, 1.0], tail_index=1.6), lengths=[100, 100])
-      >>> world.means(100).tolist(), world.means(101).tolist()
+      >>> environment = jb.Switching(jb.Pareto(means=[0.5, 1.0], tail_index=1.6), lengths=[100, 100])
+      >>> environment.means(100).tolist(), environment.means(101).tolist()
       ([0.5, 1.0], [1.0, 0.5])
     """
 
@@ -82,15 +82,15 @@ class Swap(Schedule):
     """A law whose best and worst arm change places once, for good.
 
     Attributes:
-      law: Any stationary world.
+      law: Any stationary environment.
       at: The share of the horizon after which they do.
       horizon: Rounds; left out, those of the run.
       last: The last round before, in two halves of 16 bits; follows from the two above.
 
     Example:
       >>> import jaxbandit as jb
-      >>> world = jb.Swap(jb.Pareto(means=[0.5, 1.0, 2.0], tail_index=1.6), horizon=100)
-      >>> world.means(50).tolist(), world.means(51).tolist()
+      >>> environment = jb.Swap(jb.Pareto(means=[0.5, 1.0, 2.0], tail_index=1.6), horizon=100)
+      >>> environment.means(50).tolist(), environment.means(51).tolist()
       ([0.5, 1.0, 2.0], [2.0, 1.0, 0.5])
     """
 

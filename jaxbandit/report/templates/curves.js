@@ -1,4 +1,4 @@
-// Regret over rounds: a view for each world that was asked for, one set of policies for all of them.
+// Regret over rounds: a view for each environment that was asked for, one set of policies for all of them.
 
 function startCurves(data) {
   const shown = new Set(data.shown);
@@ -12,8 +12,8 @@ function startCurves(data) {
 
   const passes = point => Object.entries(filters).every(
     ([field, value]) => value === "all" || !(field in point.values) || point.values[field] === value);
-  const visible = world => data.policies.map((_, p) => p).filter(
-    p => shown.has(p) && passes(data.policies[p]) && data.curves.mean[p][world]);
+  const visible = environment => data.policies.map((_, p) => p).filter(
+    p => shown.has(p) && passes(data.policies[p]) && data.curves.mean[p][environment]);
   const colour = point => (isDark() ? point.dark : point.light);
   const refresh = () => { chips(); views.forEach(view => view.update()); };
 
@@ -21,19 +21,19 @@ function startCurves(data) {
     (point, p) => !passes(point) || data.curves.mean[p].every(curve => !curve));
 
   // Linear by itself where a policy beats every fixed arm, as regret is negative then.
-  const isLog = world => (setting.y.value === "automatic"
-    ? !visible(world).some(p => data.curves.mean[p][world].some(value => value < -1)) : setting.y.value === "log");
+  const isLog = environment => (setting.y.value === "automatic"
+    ? !visible(environment).some(p => data.curves.mean[p][environment].some(value => value < -1)) : setting.y.value === "log");
 
   // On a logarithmic axis what is not positive has no place.
   const placed = (value, log) => (value === null || (log && value <= 0) ? null : value);
 
-  function traces(world, log, floor) {
+  function traces(environment, log, floor) {
     const rounds = data.rounds, {mean, low, high, rare_low, rare_high} = data.curves;
     const [below, above] = {band: [low, high], rare: [rare_low, rare_high], none: [null, null]}[setting.band.value];
     const bands = [], lines = [];
-    for (const p of visible(world)) {
-      const point = data.policies[p], curve = mean[p][world];
-      const from = below?.[p][world], to = above?.[p][world];
+    for (const p of visible(environment)) {
+      const point = data.policies[p], curve = mean[p][environment];
+      const from = below?.[p][environment], to = above?.[p][environment];
       if (from && to) {
         const at = rounds.map((_, n) => n).filter(n => from[n] !== null && to[n] !== null && !(log && to[n] <= 0));
         const down = at.map(n => (log ? Math.max(from[n], floor) : from[n]));
@@ -56,8 +56,8 @@ function startCurves(data) {
   }
 
   // From the smallest positive mean to the largest limit; a curve that starts next to 0 does not flatten the others.
-  function logRange(world) {
-    const means = visible(world).flatMap(p => data.curves.mean[p][world]).filter(value => value > 0);
+  function logRange(environment) {
+    const means = visible(environment).flatMap(p => data.curves.mean[p][environment]).filter(value => value > 0);
     if (!means.length) return null;
     const top = Math.max(...means);
     const bottom = Math.max(Math.min(...means), top * 1e-5);
@@ -65,8 +65,8 @@ function startCurves(data) {
   }
 
   // The order of the lower bound, inside the frame of the curves; null if it is not wanted, [] if it lies outside.
-  function bound(world, range, curves) {
-    const order = data.bounds[world];
+  function bound(environment, range, curves) {
+    const order = data.bounds[environment];
     if (!order || setting.bound.value === "none" || !curves.length) return null;
     const tops = curves.flatMap(trace => trace.y).filter(y => y !== null);
     const [bottom, top] = range ? range.map(power => 10 ** power) : [0, Math.max(...tops)];
@@ -78,13 +78,13 @@ function startCurves(data) {
   }
 
   function figure(view) {
-    const log = isLog(view.world);
-    const range = log ? logRange(view.world) : null;
-    const drawnTraces = traces(view.world, log, range ? 10 ** (range[0] - 3) : 0);
+    const log = isLog(view.environment);
+    const range = log ? logRange(view.environment) : null;
+    const drawnTraces = traces(view.environment, log, range ? 10 ** (range[0] - 3) : 0);
     const lines = drawnTraces.filter(trace => trace.name !== undefined);
     const hidden = lines.filter(trace => trace.y.some((y, n) => y === null && trace.customdata[n] !== "–")).length;
-    const lowest = bound(view.world, range, lines);
-    const order = lowest ? `Dotted: ${data.bounds[view.world].text}${lowest.length ? "" : ", which lies outside the frame"}. ` : "";
+    const lowest = bound(view.environment, range, lines);
+    const order = lowest ? `Dotted: ${data.bounds[view.environment].text}${lowest.length ? "" : ", which lies outside the frame"}. ` : "";
     view.says.textContent = order && lines.length && !hidden ? order : !lines.length ? "No policy is chosen, or none has been played here."
       : hidden ? `${order}${hidden} of ${lines.length} curves reach 0 or less, where a logarithmic axis ends: choose a linear one.` : "";
     const decades = range ? range[1] - range[0] : 0;
@@ -100,15 +100,15 @@ function startCurves(data) {
     };
   }
 
-  function addView(world) {
+  function addView(environment) {
     const element = document.createElement("div");
     element.className = "view";
     element.innerHTML = '<h3></h3><div class="controls"></div><p class="says"></p><div class="plot"></div>';
     const [title, controls, says, plot] = element.children;
-    const view = {world, says, update() {
-      title.innerHTML = escaped(data.worlds[view.world].label).replace(/[\[(,]/g, "$&<wbr>");
+    const view = {environment, says, update() {
+      title.innerHTML = escaped(data.environments[view.environment].label).replace(/[\[(,]/g, "$&<wbr>");
       const holder = controls.firstChild;
-      pick(holder, "world", data.worlds, view.world, chosen => { view.world = chosen; view.update(); });
+      pick(holder, "environment", data.environments, view.environment, chosen => { view.environment = chosen; view.update(); });
       show(plot, () => figure(view));
     }};
     controls.append(document.createElement("span"));
@@ -117,12 +117,12 @@ function startCurves(data) {
       close.type = "button";
       close.className = "close";
       close.textContent = "×";
-      close.setAttribute("aria-label", "take this world away");
+      close.setAttribute("aria-label", "take this environment away");
       close.addEventListener("click", () => {
         views.splice(views.indexOf(view), 1);
         forget(plot);
         element.remove();
-        byId("add-world").hidden = false;
+        byId("add-environment").hidden = false;
       });
       element.append(close);
     }
@@ -140,18 +140,18 @@ function startCurves(data) {
   Object.values(setting).forEach(select => select.addEventListener("change", refresh));
   byId("all-policies").addEventListener("click", () => { data.policies.forEach((_, p) => shown.add(p)); refresh(); });
   byId("no-policies").addEventListener("click", () => { shown.clear(); refresh(); });
-  byId("add-world").addEventListener("click", () => {
-    const taken = new Set(views.map(view => view.world));
-    addView(data.worlds.findIndex((_, n) => !taken.has(n)));
-    byId("add-world").hidden = views.length >= data.worlds.length;
+  byId("add-environment").addEventListener("click", () => {
+    const taken = new Set(views.map(view => view.environment));
+    addView(data.environments.findIndex((_, n) => !taken.has(n)));
+    byId("add-environment").hidden = views.length >= data.environments.length;
   });
 
   chips();
-  const names = data.worlds.map(world => world.name);
+  const names = data.environments.map(environment => environment.name);
   const played = n => data.curves.mean.some(row => row[n]);
   const firsts = names.map((_, n) => n).filter(n => played(n) && names.indexOf(names[n]) === names.slice(0, n).length);
   const first = firsts.length > 1 ? firsts : names.map((_, n) => n).filter(played);
   first.slice(0, 2).forEach(addView);
-  byId("add-world").hidden = views.length >= data.worlds.length;
+  byId("add-environment").hidden = views.length >= data.environments.length;
   return refresh;
 }

@@ -1,8 +1,8 @@
-// Final regret over any two of what varies: policies, worlds, swept values of either.
+// Final regret over any two of what varies: policies, environments, swept values of either.
 
 function startHeat(data) {
-  const sides = {policy: data.policies, world: data.worlds};
-  const base = {policy: 0, world: 0}; // the points that stand for what is not on an axis
+  const sides = {policy: data.policies, environment: data.environments};
+  const base = {policy: 0, environment: 0}; // the points that stand for what is not on an axis
   const axes = Object.entries(sides).flatMap(([side, points]) => [
     ...(points.length > 1 ? [{side, text: side}] : []),
     ...[...new Set(points.flatMap(point => Object.keys(point.values)))].map(field => ({side, field, text: field})),
@@ -12,12 +12,12 @@ function startHeat(data) {
   const pairs = (a, b) => a !== b && (a.side !== b.side || (a.field && b.field
     && sides[a.side].some(point => a.field in point.values && b.field in point.values)));
   const final = (p, w) => data.curves.mean[p]?.[w]?.at(-1) ?? null;
-  const played = (side, n) => (side === "policy" ? data.worlds.some((_, w) => final(n, w) !== null)
+  const played = (side, n) => (side === "policy" ? data.environments.some((_, w) => final(n, w) !== null)
     : data.policies.some((_, p) => final(p, n) !== null));
   const best = w => Math.min(...data.policies.map((_, p) => final(p, w)).filter(value => value !== null));
 
   let x = axes.find(axis => axis.side === "policy" && axes.some(other => pairs(axis, other))) ?? axes[0];
-  let y = axes.findLast(axis => axis.text === "world" && pairs(x, axis)) ?? axes.find(axis => pairs(x, axis));
+  let y = axes.findLast(axis => axis.text === "environment" && pairs(x, axis)) ?? axes.find(axis => pairs(x, axis));
 
   const steps = axis => axis.field
     ? sorted(ofClass(sides[axis.side], sides[axis.side][base[axis.side]].name).map(point => point.values[axis.field]))
@@ -56,7 +56,7 @@ function startHeat(data) {
 
   function figure() {
     const across = steps(x), down = steps(y), ratio = byId("heat-value").value === "ratio";
-    const cells = down.map(b => across.map(a => [point("policy", [[x, a], [y, b]]), point("world", [[x, a], [y, b]])]));
+    const cells = down.map(b => across.map(a => [point("policy", [[x, a], [y, b]]), point("environment", [[x, a], [y, b]])]));
     const values = cells.map(row => row.map(([p, w]) => {
       const value = p < 0 || w < 0 ? null : final(p, w);
       if (!ratio || value === null) return value;
@@ -69,7 +69,7 @@ function startHeat(data) {
     const room = (width - (narrow ? 240 : 380)) / across.length;
     const said = values.map(row => row.map(value => (value === null ? "" : number(value))));
     byId("heat-says").textContent = ratio && cells.flat().some(([p, w], n) => final(p, w) !== null && values.flat()[n] === null)
-      ? "Blank: worlds in which the best policy's regret is not positive, so that times of it say nothing." : "";
+      ? "Blank: environments in which the best policy's regret is not positive, so that times of it say nothing." : "";
     const chars = Math.max(...said.flat().map(text => text.length));
     const lines = (axis, step, long) => wrapped(name(axis, step), axis.field ? 20 : long);
     const labels = down.map(step => lines(y, step, narrow ? 24 : 40));
@@ -83,7 +83,7 @@ function startHeat(data) {
         colorscale: data.heat, xgap: 1, ygap: 1, hoverongaps: false, ...(low === high ? {zmin: low - 1, zmax: high + 1} : {}),
         text: said, texttemplate: room > 6.5 * chars ? "%{text}" : "", textfont: {size: room > 8 * chars ? 12 : 10},
         customdata: cells.map((row, i) => row.map(([p, w], j) => p < 0 || w < 0 ? ""
-          : `${escaped(data.policies[p].label)}<br>${escaped(data.worlds[w].label)}<br>${said[i][j]}${ratio ? " × the best" : ""}`)),
+          : `${escaped(data.policies[p].label)}<br>${escaped(data.environments[w].label)}<br>${said[i][j]}${ratio ? " × the best" : ""}`)),
         hovertemplate: "%{customdata}<extra></extra>",
         colorbar: {title: {text: ratio ? "× best" : "regret", side: "right"}, thickness: 14, outlinewidth: 0,
           ...(log ? ticks(low, high) : {separatethousands: true})},
@@ -124,7 +124,7 @@ function startHeat(data) {
   });
   byId("heat-y").addEventListener("change", event => { y = axes[Number(event.target.value)]; update(); });
   byId("heat-value").addEventListener("change", update);
-  const comparable = data.policies.length > 1 && data.worlds.every((_, w) => !played("world", w) || best(w) > 0);
+  const comparable = data.policies.length > 1 && data.environments.every((_, w) => !played("environment", w) || best(w) > 0);
   byId("heat-value").value = !x.field && comparable ? "ratio" : "regret";
   update();
 }

@@ -1,4 +1,4 @@
-// Bars with intervals and response curves of a sensitivity study: one policy at a time, worlds side by side.
+// Bars with intervals and response curves of a sensitivity study: one policy at a time, environments side by side.
 
 function startSensitivity(data) {
   const shown = new Set(data.shown);
@@ -6,12 +6,12 @@ function startSensitivity(data) {
   const views = [];
   const colour = point => (isDark() ? point.dark : point.light);
   const hatch = {solid: "", dash: "/", dashdot: "x", dot: "."}; // of bars whose colour is there already
-  const visible = () => data.worlds.map((_, w) => w).filter(w => shown.has(w));
+  const visible = () => data.environments.map((_, w) => w).filter(w => shown.has(w));
   const limits = (value, low, high) => (value === null ? "–" : low === null || high === null ? number(value)
     : `${number(value)} (${number(low)} to ${number(high)})`);
 
   function refresh() {
-    toggles(byId("sensitivity-worlds"), "world", data.worlds, shown, refresh);
+    toggles(byId("sensitivity-environments"), "environment", data.environments, shown, refresh);
     pick(byId("sensitivity-policy"), "policy", data.policies, policy, n => { policy = n; refresh(); });
     views.forEach(view => view());
   }
@@ -21,8 +21,8 @@ function startSensitivity(data) {
     const traces = visible().map(w => {
       const [at, from, to] = [value, low, high].map(values => values[policy][w][m] ?? parameters.map(() => null));
       return {
-        type: "bar", name: escaped(data.worlds[w].label), showlegend: false, x: parameters, y: at,
-        marker: {color: colour(data.worlds[w]), pattern: {shape: hatch[data.worlds[w].dash], fgcolor: css("--paper")}},
+        type: "bar", name: escaped(data.environments[w].label), showlegend: false, x: parameters, y: at,
+        marker: {color: colour(data.environments[w]), pattern: {shape: hatch[data.environments[w].dash], fgcolor: css("--paper")}},
         error_y: {type: "data", symmetric: false, color: css("--ink"), thickness: 1.3, width: 4,
           array: at.map((y, n) => (to[n] === null ? 0 : Math.max(to[n] - y, 0))),
           arrayminus: at.map((y, n) => (from[n] === null ? 0 : Math.max(y - from[n], 0)))},
@@ -46,16 +46,16 @@ function startSensitivity(data) {
       bands.push({
         x: [...inside.map(k => x[k]), ...inside.map(k => x[k]).reverse()],
         y: [...inside.map(k => to[k]), ...inside.map(k => from[k]).reverse()],
-        type: "scatter", mode: "lines", line: {width: 0}, fill: "toself", fillcolor: colour(data.worlds[w]), opacity: 0.18,
+        type: "scatter", mode: "lines", line: {width: 0}, fill: "toself", fillcolor: colour(data.environments[w]), opacity: 0.18,
         hoverinfo: "skip", showlegend: false,
       });
       lines.push({
-        x, y, type: "scatter", mode: "lines+markers", name: escaped(data.worlds[w].label), showlegend: false,
-        line: {color: colour(data.worlds[w]), dash: data.worlds[w].dash, width: 2}, marker: {size: 5},
+        x, y, type: "scatter", mode: "lines+markers", name: escaped(data.environments[w].label), showlegend: false,
+        line: {color: colour(data.environments[w]), dash: data.environments[w].dash, width: 2}, marker: {size: 5},
         customdata: y.map((value, k) => limits(value, from?.[k] ?? null, to?.[k] ?? null)), hovertemplate: "%{customdata}",
       });
     }
-    // Worlds that lie far apart would flatten each other.
+    // Environments that lie far apart would flatten each other.
     const log = Math.min(...means) > 0 && Math.max(...means) > 10 * Math.min(...means);
     const above = value => (log ? Math.max(value, Math.min(...means) / 10) : value);
     for (const band of bands) band.y = band.y.map(above);
@@ -77,7 +77,7 @@ function startSensitivity(data) {
       show(plot, make);
       const {data: traces} = make();
       const any = traces.some(trace => trace.name !== undefined && trace.y.some(y => y !== null));
-      says.textContent = any ? "" : !shown.size ? "No world is chosen." : "No numbers here: none is above the noise, or the policy has no such parameter.";
+      says.textContent = any ? "" : !shown.size ? "No environment is chosen." : "No numbers here: none is above the noise, or the policy has no such parameter.";
     });
   }
 

@@ -1,7 +1,9 @@
-"""The tables and pictures of docs/worlds.md.
+"""The tables and pictures of docs/environments.md.
 
-``python -m benchmarks.worlds`` writes the table of worlds and their pictures; with ``--time`` also the cost of a
-draw: the time of a uniINF round in a world minus that in one whose losses cost nothing, K = 10, in pairs of runs.
+``python -m benchmarks.environments`` writes the table of environments and their pictures; with ``--time`` also the cost
+of a
+draw: the time of a uniINF round in an environment minus that in one whose losses cost nothing, K = 10, in pairs of
+  runs.
 """
 
 import argparse
@@ -21,14 +23,14 @@ from jaxbandit.engine import usable_cores
 from jaxbandit.environments.laws import Law
 from jaxbandit.types import Array, field, public_fields, pytree
 
-PAGE = pathlib.Path(__file__).parents[1] / "docs" / "worlds.md"
+PAGE = pathlib.Path(__file__).parents[1] / "docs" / "environments.md"
 IMAGES = PAGE.parent / "img"
 ROUNDS = 1000  # of the pictures
 TIMED_ROUNDS = 4000
 
 
 def examples(means: list[float], rounds: int = ROUNDS) -> dict[str, object]:
-    """A world of every kind with these means, or as many arms."""
+    """An environment of every kind with these means, or as many arms."""
     law, wide = jb.Pareto(means=means, tail_index=1.6), 0.6 * min(means)
     table = np.asarray(means) * np.where(np.arange(rounds)[:, None] % 400 < 200, 1.0, 2.0)
     return {
@@ -55,9 +57,9 @@ def examples(means: list[float], rounds: int = ROUNDS) -> dict[str, object]:
 
 
 def table() -> str:
-    """Every registered world: its fields, the moments that exist, and when the paper's assumption holds."""
+    """Every registered environment: its fields, the moments that exist, and when the paper's assumption holds."""
     lines = [
-        "| world | key | fields | moments that exist | best arm truncated non-negative | |",
+        "| environment | key | fields | moments that exist | best arm truncated non-negative | |",
         "|---|---|---|---|---|---|",
     ]
     for name, cls in jb.ENVIRONMENTS.items():
@@ -77,24 +79,24 @@ def fields(cls: type) -> str:
     )
 
 
-def picture(world) -> str:
+def picture(environment) -> str:
     """P(|l| > z) of the best and the worst arm on logarithmic axes, or the means over the rounds, as SVG."""
-    if isinstance(world, Law | jb.MinimaxHard):
+    if isinstance(environment, Law | jb.MinimaxHard):
         frame = (-2.0, 4.0), (-5.0, 0.0)
-        curves = [_tail(world, arm) for arm in (0, world.num_arms - 1)]
+        curves = [_tail(environment, arm) for arm in (0, environment.num_arms - 1)]
     else:
-        means = np.asarray(jax.vmap(world.means)(jnp.arange(1, ROUNDS + 1, dtype=jnp.int32)))
+        means = np.asarray(jax.vmap(environment.means)(jnp.arange(1, ROUNDS + 1, dtype=jnp.int32)))
         frame = (0.0, float(ROUNDS)), (0.0, 1.1 * float(means.max()))
-        curves = [_steps(means[:, arm]) for arm in range(world.num_arms)]
+        curves = [_steps(means[:, arm]) for arm in range(environment.num_arms)]
     return _svg(curves, *frame)
 
 
-def _tail(world, arm: int) -> np.ndarray:
+def _tail(environment, arm: int) -> np.ndarray:
     """log10 of |l| and of the share of losses beyond it, at ranks spread over five decades."""
     draws = 2**18
 
     def loss(t):
-        return world.loss(t, jnp.int32(arm), random.round_streams(jb.game_key(0, 0), t)[random.LOSS])
+        return environment.loss(t, jnp.int32(arm), random.round_streams(jb.game_key(0, 0), t)[random.LOSS])
 
     drawn = np.sort(np.abs(np.asarray(jax.jit(jax.vmap(loss))(jnp.arange(1, draws + 1, dtype=jnp.int32)))))[::-1]
     ranks = np.unique(np.geomspace(3, draws, 40).astype(int))
@@ -124,7 +126,7 @@ def _svg(curves: list[np.ndarray], x: tuple[float, float], y: tuple[float, float
 
 @pytree
 class Free:
-    """A world whose losses are its means: they cost nothing."""
+    """An environment whose losses are its means: they cost nothing."""
 
     arm_means: Array = field(alias="means", vector=True)
 
@@ -147,27 +149,27 @@ def timings(num_seeds: int, repeats: int) -> str:
     policy, means = jb.UniINF(horizon=TIMED_ROUNDS), [0.5] + [1.0] * 9
     free = Free(means=means)
 
-    def nanoseconds(world: object) -> float:
-        ds = jb.simulate(policy, world, horizon=TIMED_ROUNDS, num_seeds=num_seeds, record=2)
+    def nanoseconds(environment: object) -> float:
+        ds = jb.simulate(policy, environment, horizon=TIMED_ROUNDS, num_seeds=num_seeds, record=2)
         return ds.run_seconds / (num_seeds * TIMED_ROUNDS) * 1e9
 
     nanoseconds(free)  # compiles
     rest, rows = [], []
-    for name, world in examples(means, TIMED_ROUNDS).items():
-        nanoseconds(world)
-        pairs = [(nanoseconds(free), nanoseconds(world)) for _ in range(repeats)]
+    for name, environment in examples(means, TIMED_ROUNDS).items():
+        nanoseconds(environment)
+        pairs = [(nanoseconds(free), nanoseconds(environment)) for _ in range(repeats)]
         rest += [without for without, _ in pairs]
         draw = statistics.median(played - without for without, played in pairs)
         over = statistics.median(played / without for without, played in pairs) - 1
         rows.append(f"| `{name}` | {draw:.1f} | {over:.0%} | {over / (1 + over):.0%} |")
     head = (
-        f"A uniINF round at K = 10 in a world whose losses cost nothing: {statistics.median(rest):.1f} ns "
+        f"A uniINF round at K = 10 in an environment whose losses cost nothing: {statistics.median(rest):.1f} ns "
         f"({usable_cores()} cores, {num_seeds} seeds, {TIMED_ROUNDS} rounds, median of {repeats} pairs of runs).\n"
     )
     return "\n".join(
         [
             head,
-            "| world | ns per draw | over the rest of the round | of the whole round |",
+            "| environment | ns per draw | over the rest of the round | of the whole round |",
             "|---|---:|---:|---:|",
             *rows,
         ]
@@ -181,8 +183,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     args = parser.parse_args()
     IMAGES.mkdir(exist_ok=True)
-    for name, world in examples([0.2, 0.5, 1.0]).items():
-        (IMAGES / f"{name}.svg").write_text(picture(world), encoding="utf-8")
+    for name, environment in examples([0.2, 0.5, 1.0]).items():
+        (IMAGES / f"{name}.svg").write_text(picture(environment), encoding="utf-8")
     page = replaced(PAGE.read_text(encoding="utf-8"), "table", table())
     if args.time:
         measured = timings(args.seeds, args.repeats)

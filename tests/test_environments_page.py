@@ -1,4 +1,4 @@
-"""docs/worlds.md: its table is that of the registry, its example runs."""
+"""docs/environments.md: its table is that of the registry, its example runs."""
 
 import re
 
@@ -9,39 +9,39 @@ import pytest
 import scipy.stats
 
 import jaxbandit as jb
-from benchmarks import worlds
+from benchmarks import environments
 from jaxbandit.types import public_fields
 
-PAGE = worlds.PAGE.read_text(encoding="utf-8")
+PAGE = environments.PAGE.read_text(encoding="utf-8")
 
 
 def test_the_table_is_up_to_date():
-    assert worlds.replaced(PAGE, "table", worlds.table()) == PAGE, "run python -m benchmarks.worlds"
+    assert environments.replaced(PAGE, "table", environments.table()) == PAGE, "run python -m benchmarks.environments"
     for name, cls in jb.ENVIRONMENTS.items():
         assert f"`{name}`" in PAGE
         assert all(f"`{field}" in PAGE for field in public_fields(cls))
 
 
-@pytest.mark.parametrize("name", worlds.examples([0.2, 0.5]))
-def test_every_world_has_a_small_picture(name):
+@pytest.mark.parametrize("name", environments.examples([0.2, 0.5]))
+def test_every_environment_has_a_small_picture(name):
     assert name in jb.ENVIRONMENTS
-    drawn = (worlds.IMAGES / f"{name}.svg").read_text(encoding="utf-8")
+    drawn = (environments.IMAGES / f"{name}.svg").read_text(encoding="utf-8")
     assert drawn.startswith("<svg")
     assert "nan" not in drawn
     assert len(drawn) < 12_000
 
 
-def test_a_picture_is_of_its_world():
-    page = worlds.picture(jb.Swap(jb.Pareto(means=[0.2, 0.5, 1.0], tail_index=1.6), horizon=worlds.ROUNDS))
-    assert page == (worlds.IMAGES / "swap.svg").read_text(encoding="utf-8")
+def test_a_picture_is_of_its_environment():
+    page = environments.picture(jb.Swap(jb.Pareto(means=[0.2, 0.5, 1.0], tail_index=1.6), horizon=environments.ROUNDS))
+    assert page == (environments.IMAGES / "swap.svg").read_text(encoding="utf-8")
 
 
-def test_a_world_of_your_own_takes_twenty_lines(capsys):
+def test_a_environment_of_your_own_takes_twenty_lines(capsys):
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    world = block[block.index("@pytree") : block.index("worlds =")]
-    assert len(world.splitlines()) <= 20
+    environment = block[block.index("@pytree") : block.index("environments =")]
+    assert len(environment.splitlines()) <= 20
     names = {}
-    exec(compile(block, "docs/worlds.md", "exec"), names)
+    exec(compile(block, "docs/environments.md", "exec"), names)
     assert capsys.readouterr().out == "('tail_index', 'seed', 'round')\n"
     made = names["LogLogistic"](means=[0.5, 1.0], tail_index=1.6)
     assert made.moment(1.0) == pytest.approx(1.0)

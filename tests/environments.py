@@ -1,4 +1,4 @@
-"""Worlds for tests: an instance of every law beside SciPy's law of its arms, and losses as the engine draws them."""
+"""Environments for tests: an instance of every law beside SciPy's law of its arms, and losses from the engine."""
 
 import dataclasses
 import functools
@@ -117,13 +117,13 @@ def lognormal(mean, log_std):
 
 @dataclasses.dataclass
 class Example:
-    """A world and the law of each arm in round 1."""
+    """An environment and the law of each arm in round 1."""
 
-    world: object
+    environment: object
     laws: list
 
     def __repr__(self):
-        return repr(self.world)
+        return repr(self.environment)
 
     @property
     def continuous(self):
@@ -175,7 +175,7 @@ LAWS = {
 }  # fmt: skip
 
 
-def losses(world, arms, rounds, games=0, seed=0):
+def losses(environment, arms, rounds, games=0, seed=0):
     """Losses of ``arms`` in ``rounds`` of ``games``, arrays that broadcast, as the engine would draw them."""
     parts = [np.ravel(part).astype(np.int32) for part in np.broadcast_arrays(arms, rounds, games)]
     size, out = parts[0].size, []
@@ -183,12 +183,12 @@ def losses(world, arms, rounds, games=0, seed=0):
         chunk = [np.resize(part[start : start + CHUNK], CHUNK) for part in parts]  # one shape, one compilation
         arms, rounds, games = map(jnp.asarray, chunk)
         words = _words(jnp.int32(seed), rounds, games)
-        out.append(np.asarray(_losses(world, arms, rounds, words), np.float64))
+        out.append(np.asarray(_losses(environment, arms, rounds, words), np.float64))
     return np.concatenate(out)[:size]
 
 
 @jax.jit
-def _losses(world, arms, rounds, words):
+def _losses(environment, arms, rounds, words):
     def one(arm, t, words):
         high, low, spare = words
 
@@ -197,14 +197,14 @@ def _losses(world, arms, rounds, words):
             assert start + count <= PAIRS
             return high[half, start : start + count], low[half, start : start + count]
 
-        return world.loss(t, arm, random.Stream(draw, spare=lambda: spare))
+        return environment.loss(t, arm, random.Stream(draw, spare=lambda: spare))
 
     return jax.vmap(one)(arms, rounds, words)
 
 
 @jax.jit
 def _words(seed, rounds, games):
-    """The pairs of words of both halves of each loss's stream, and the spare word: one program for all worlds."""
+    """The pairs of words of both halves of each loss's stream, and the spare word: one program for all environments."""
 
     def one(t, game):
         _, arm, loss = random.round_streams(jb.game_key(seed, game), t)
@@ -215,12 +215,12 @@ def _words(seed, rounds, games):
 
 
 @functools.partial(jax.jit, static_argnames=("chunk",))
-def exceedances(world, arm, key, thresholds, chunks, chunk=2**14):
+def exceedances(environment, arm, key, thresholds, chunks, chunk=2**14):
     """How many of the first ``chunk * chunks`` losses lie above each threshold, and below each one's negative."""
 
     def count(n, counts):
         rounds = n * chunk + 1 + jnp.arange(chunk, dtype=jnp.int32)
-        drawn = jax.vmap(lambda t: world.loss(t, arm, random.round_streams(key, t)[random.LOSS]))(rounds)
+        drawn = jax.vmap(lambda t: environment.loss(t, arm, random.round_streams(key, t)[random.LOSS]))(rounds)
         more = [jnp.sum(drawn > z, dtype=jnp.int32) for z in thresholds]
         return counts + jnp.stack(more + [jnp.sum(drawn < -z, dtype=jnp.int32) for z in thresholds])
 
