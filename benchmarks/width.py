@@ -31,7 +31,7 @@ def table(repeats: int, seed_rounds: float) -> str:
     for num_arms in ARMS:
         policy, environment = jb.UniINF(horizon=1000), jb.Pareto(means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
         shape = Job([policy], [environment], np.ones(1, int), 1, 0).shape()
-        leaves = [1000.0, 4.0, 0.25, environment.arm_means, 1.6]
+        leaves = [1000.0, 4.0, environment.arm_means, 1.6]
         parameters = [np.repeat(np.asarray(leaf, np.float32)[..., None], NUM_LANES, axis=-1) for leaf in leaves]
         games = {width: Games(shape, width) for width in WIDTHS}
         taken: dict[int, list[float]] = {width: [] for width in WIDTHS}

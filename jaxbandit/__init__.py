@@ -6,17 +6,54 @@ import typing as _typing
 from jaxbandit.engine import Engine as Engine
 from jaxbandit.engine import play as play
 from jaxbandit.environments import ENVIRONMENTS as ENVIRONMENTS
+from jaxbandit.environments import Bernoulli as Bernoulli
+from jaxbandit.environments import Corrupted as Corrupted
+from jaxbandit.environments import Drifting as Drifting
+from jaxbandit.environments import Exponential as Exponential
+from jaxbandit.environments import Frechet as Frechet
+from jaxbandit.environments import Gaussian as Gaussian
+from jaxbandit.environments import HardPair as HardPair
+from jaxbandit.environments import LogNormal as LogNormal
+from jaxbandit.environments import Lomax as Lomax
+from jaxbandit.environments import MinimaxHard as MinimaxHard
+from jaxbandit.environments import OutlierMixture as OutlierMixture
+from jaxbandit.environments import Pareto as Pareto
+from jaxbandit.environments import Replay as Replay
+from jaxbandit.environments import Scheduled as Scheduled
+from jaxbandit.environments import Shifting as Shifting
+from jaxbandit.environments import Stable as Stable
+from jaxbandit.environments import StudentT as StudentT
+from jaxbandit.environments import Swap as Swap
+from jaxbandit.environments import Switching as Switching
+from jaxbandit.environments import Weibull as Weibull
 from jaxbandit.game import game_key as game_key
 from jaxbandit.game import start as start
 from jaxbandit.game import step as step
 from jaxbandit.grid import grid as grid
+from jaxbandit.policies import APE2 as APE2
+from jaxbandit.policies import HTINF as HTINF
+from jaxbandit.policies import MOSS as MOSS
+from jaxbandit.policies import MRAPE as MRAPE
+from jaxbandit.policies import MRUCB as MRUCB
+from jaxbandit.policies import OMDLBHT as OMDLBHT
 from jaxbandit.policies import POLICIES as POLICIES
+from jaxbandit.policies import SAOHT as SAOHT
+from jaxbandit.policies import UCB1 as UCB1
+from jaxbandit.policies import AdaRUCB as AdaRUCB
+from jaxbandit.policies import AdaTINF as AdaTINF
+from jaxbandit.policies import Exp3 as Exp3
+from jaxbandit.policies import GaussianThompson as GaussianThompson
+from jaxbandit.policies import OptHTINF as OptHTINF
+from jaxbandit.policies import RobustMOSS as RobustMOSS
+from jaxbandit.policies import RobustUCB as RobustUCB
+from jaxbandit.policies import TsallisINF as TsallisINF
+from jaxbandit.policies import Uniform as Uniform
+from jaxbandit.policies import UniINF as UniINF
+from jaxbandit.policies import UniINFVariant as UniINFVariant
 from jaxbandit.tables.readers import read_table as read_table
 from jaxbandit.version import __version__ as __version__
 
 __path__.append(f"{__path__[0]}/moved")  # modules at the paths that they had before 0.2, which say where they are now
-
-globals().update({cls.__name__: cls for cls in (*POLICIES.values(), *ENVIRONMENTS.values())})
 
 if _typing.TYPE_CHECKING:
     from jaxbandit import plots as plots
@@ -63,12 +100,14 @@ _LATER = {
 _MODULES = ("plots", "report", "sensitivity")
 
 
-def __getattr__(name: str) -> _typing.Any:
-    if name in _LATER:
-        return getattr(_importlib.import_module(f"jaxbandit.{_LATER[name]}"), name)
-    if name in _MODULES:
-        return _importlib.import_module(f"jaxbandit.{name}")
-    raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}")
+if not _typing.TYPE_CHECKING:  # else a type checker would let any name pass
+
+    def __getattr__(name: str) -> _typing.Any:
+        if name in _LATER:
+            return getattr(_importlib.import_module(f"jaxbandit.{_LATER[name]}"), name)
+        if name in _MODULES:
+            return _importlib.import_module(f"jaxbandit.{name}")
+        raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,6 @@
-"""The arm axis: picking an arm, summing over the others, drawing one.
+"""Functions on the arm axis: they pick an arm, sum over the others, draw one.
 
-Written for one game, arrays over arms ``[K]`` first.
+They are written for one game; arrays over arms are ``[K]``.
 """
 
 import functools
@@ -16,19 +16,19 @@ OFF_SIMPLEX = 1e-3  # how far the sum of probabilities may be from 1
 
 
 def one_hot(arm: Array, num_arms: int) -> Array:
-    """Whether each arm is ``arm``: bool [K]."""
+    """Returns whether each arm is ``arm``: bool [K]."""
     return jnp.arange(num_arms, dtype=jnp.int32) == arm
 
 
 def pick(values: Array, arm: Array) -> Array:
-    """``values[arm]``; written as selects for few arms, which are quicker than an access per game."""
+    """Returns ``values[arm]``; few arms are compiled to selects, which are faster than an access per game."""
     if values.shape[0] > FEW:
         return values[arm]
     return functools.reduce(lambda picked, i: jnp.where(arm == i, values[i], picked), range(1, len(values)), values[0])
 
 
 def least(values: Array) -> Array:
-    """The smallest of ``values``, [K], in half the operations of ``jnp.min``; a NaN may be passed over."""
+    """Returns the smallest of ``values``, [K], in half the operations of ``jnp.min``; it may ignore a NaN."""
     if values.shape[0] > FEW:
         return jnp.min(values)
     while values.shape[0] > 1:
@@ -39,19 +39,19 @@ def least(values: Array) -> Array:
 
 
 def rest(values: Array, arm: Array) -> Array:
-    """The sum of ``values`` over every arm but ``arm``, without cancellation."""
+    """Returns the sum of ``values`` over every arm but ``arm``, without cancellation."""
     return jnp.sum(jnp.where(one_hot(arm, values.shape[0]), 0, values))
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """``a + b`` rounded, and what the rounding lost (Knuth): exact for any order of size."""
+    """Returns ``a + b`` rounded, and its rounding error (Knuth), which is exact whichever term is larger."""
     total = a + b
     b_part = total - a
     return total, (a - (total - b_part)) + (b - b_part)
 
 
 def kahan_add(total: Array, term: Array) -> tuple[Array, Array]:
-    """``total + term`` rounded, and what the rounding lost (exact where ``total`` is the larger)."""
+    """Returns ``total + term`` rounded, and its rounding error, which is exact if ``total`` is the larger."""
     rounded = total + term
     return rounded, term - (rounded - total)
 
@@ -59,7 +59,7 @@ def kahan_add(total: Array, term: Array) -> tuple[Array, Array]:
 def accumulate(total: Array, lost: Array, terms: Array) -> tuple[Array, Array]:
     """Adds ``terms`` to the unevaluated sum ``total + lost`` and shifts its minimum to 0, all [K].
 
-    FTRL sees differences only: the shift keeps cumulative losses small, and what rounding took is
+    FTRL depends on differences only, so the shift keeps cumulative losses small. The rounding error is
     carried, so that a small common term still counts against a large ``total``.
     """
     total, lost = kahan_add(total, lost + terms)
@@ -68,16 +68,16 @@ def accumulate(total: Array, lost: Array, terms: Array) -> tuple[Array, Array]:
 
 
 def sure_arm(x: Array) -> Array:
-    """Returns the arm that has all of ``x``, int32; -1 if ``x`` is no probability vector."""
+    """Returns the arm with probability 1, int32; -1 if ``x`` is not a probability vector."""
     arm = jnp.sum(jnp.where(x > 0, jnp.arange(x.shape[0], dtype=jnp.int32), 0), dtype=jnp.int32)
     return jnp.where(_is_law(x, jnp.sum(x)), arm, -1)
 
 
 def draw(x: Array, key: random.Key) -> Array:
-    """Returns an arm drawn with probabilities ``x / sum(x)``, int32; -1 if ``x`` is no probability vector.
+    """Returns an arm drawn with probabilities ``x / sum(x)``, int32; -1 if ``x`` is not a probability vector.
 
-    A rare arm keeps its probability to relative precision, wherever it stands: the uniform has 48
-    bits, the prefix sums carry what they lose, and the uniform is stretched to ``sum(x)``, so that
+    A rare arm keeps its probability to relative precision, whatever its index: the uniform has 48
+    bits, the prefix sums carry their rounding errors, and the uniform is stretched to ``sum(x)``, so that
     no arm has to take the remainder. An arm with ``x = 0`` is never drawn.
     """
     w0, w1 = random.words(key, 2)
@@ -88,7 +88,7 @@ def draw(x: Array, key: random.Key) -> Array:
     end, end_lost = _fold(_add_pair, (x[0], jnp.zeros((), x.dtype)), x[1:])
     excess = (end - 1) + end_lost  # sum(x) - 1, exactly: sum(x) is near 1
     low = low + high * excess
-    # Where rounding lifts the largest uniforms to sum(x), they are put back just below it.
+    # If rounding lifts the largest uniforms to sum(x), they are put back just below it.
     beyond = (high - end) + (low - end_lost)
     low = jnp.where(beyond >= 0, low - beyond - 2.0**-36, low)
 
@@ -102,7 +102,7 @@ def draw(x: Array, key: random.Key) -> Array:
 
 
 def prefix_sums(values: Array) -> tuple[Array, Array]:
-    """Returns prefix sums along the last axis, as unevaluated pairs (rounded sum, what it lost)."""
+    """Returns prefix sums along the last axis, as unevaluated pairs (rounded sum, rounding error)."""
     sums = [(values[..., 0], jnp.zeros_like(values[..., 0]))]
     for column in range(1, values.shape[-1]):
         sums.append(_add_pair(sums[-1], values[..., column]))
@@ -117,12 +117,12 @@ def _add_pair(pair: tuple[Array, Array], term: Array) -> tuple[Array, Array]:
 
 
 def _fold(step, carry, values: Array):
-    """Folds ``step`` over values [N]: written out for few, a loop for many."""
+    """Folds ``step`` over values [N]: unrolled if they are few, else in a loop."""
     if values.shape[0] < FEW:
         return functools.reduce(step, [values[i] for i in range(values.shape[0])], carry)
     return lax.scan(lambda carry, value: (step(carry, value), None), carry, values)[0]
 
 
 def _is_law(x: Array, total: Array) -> Array:
-    """Whether ``x`` with this sum is on the simplex; a NaN or an infinity is in the sum too."""
+    """Returns whether ``x`` with this sum is on the simplex; the sum shows a NaN or an infinity."""
     return (jnp.abs(total - 1) <= OFF_SIMPLEX) & (least(x) >= 0)

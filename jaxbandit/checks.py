@@ -1,4 +1,4 @@
-"""Checks of what a caller asks for: whole numbers, choices, the rounds to record at."""
+"""Checks of arguments: whole numbers, choices, the rounds to record at."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ MAX_ROUNDS = 2**31 - 1
 
 
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
-    """The rounds to record at, checked: log-spaced if a number is given."""
+    """Returns the checked rounds to record at; if ``record`` is a number, that many log-spaced rounds."""
     check_whole("horizon", horizon, 2, "regret needs at least two rounds")
     if horizon > MAX_ROUNDS:
         raise ValueError(f"horizon must be at most {MAX_ROUNDS}, got {horizon}; rounds are counted in 32 bits")
@@ -46,13 +46,13 @@ def check_seed(seed: Any) -> None:
 
 
 def check_history(policies: Sequence[Any], rounds: int) -> None:
-    """Raises if a policy that keeps every reward has room for fewer than ``rounds``: it would forget the rest."""
+    """Raises if a policy that stores every reward has room for fewer than ``rounds``: it would lose the others."""
     for policy in policies:
         room = getattr(policy, "max_rounds", rounds)
         if getattr(policy, "form", "") == "exact" and room < rounds:
             raise ValueError(
-                f"{type(policy).__name__} in its exact form keeps max_rounds = {room} rewards, but {rounds} rounds are "
-                f"played; pass max_rounds = {rounds}"
+                f"{type(policy).__name__} in its exact form stores max_rounds = {room} rewards, but plays {rounds} "
+                f"rounds; pass max_rounds = {rounds}"
             )
 
 

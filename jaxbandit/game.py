@@ -1,5 +1,6 @@
 """One game: a policy against an environment, round by round, as a pure function."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -12,29 +13,30 @@ from jaxbandit.types import Array
 
 
 class Policy(Protocol):
-    """What a bandit algorithm is: a frozen dataclass of hyperparameters with three methods.
+    """The protocol of a bandit algorithm: a frozen dataclass of hyperparameters with three methods.
 
-    One whose ``x`` always is one arm for sure may say so with ``sure: ClassVar[bool] = True``: nothing is drawn then.
+    A deterministic policy, whose ``x`` always puts probability 1 on one arm, may declare
+    ``sure: ClassVar[bool] = True``. No uniform is then drawn for the arm.
     """
 
     def init(self, num_arms: int) -> Any:
-        """The state before round 1."""
+        """Returns the state before round 1."""
         ...
 
     def probabilities(self, state: Any, t: Array, key: random.Key) -> Array:
-        """The law of the arm of round ``t`` (1-based): [K], on the simplex."""
+        """Returns the probabilities of the arms in round ``t`` (1-based): [K], on the simplex."""
         ...
 
     def update(self, state: Any, t: Array, x: Array, arm: Array, loss: Array) -> Any:
-        """The state after ``arm``, drawn from ``x``, suffered ``loss`` in round ``t``."""
+        """Returns the state after round ``t``, in which ``arm`` was drawn from ``x`` and suffered ``loss``."""
         ...
 
 
 class Environment(Protocol):
-    """What an environment is: it chooses losses without seeing the play.
+    """The protocol of an environment, which draws losses without seeing the play.
 
-    One that depends on the number of rounds also has ``at_horizon(horizon)``, which ``simulate`` calls: it returns
-    the environment for a run of that length, or raises ``ValueError`` where there is none.
+    An environment that depends on the number of rounds also has ``at_horizon(horizon)``, which ``simulate`` calls. It
+    returns the environment for a run of that length, or raises ``ValueError`` if there is none.
     """
 
     @property
@@ -43,24 +45,24 @@ class Environment(Protocol):
         ...
 
     def means(self, t: Array) -> Array:
-        """Expected losses in round ``t``: [K]."""
+        """Returns the expected losses in round ``t``: [K]."""
         ...
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """The loss of ``arm`` in round ``t``; all arms of a round read the same bits."""
+        """Returns the loss of ``arm`` in round ``t``; all arms of a round read the same bits."""
         ...
 
 
 class Outcome(NamedTuple):
-    """What happened in one round."""
+    """The outcome of one round."""
 
-    x: Array  # [K]  the law the arm was drawn from
+    x: Array  # [K]  the probabilities from which the arm was drawn
     arm: Array  # []  int32
     loss: Array  # []
 
 
 class GameState(NamedTuple):
-    """A game between two rounds: what the policy remembers, and the tallies so far."""
+    """The state of a game between two rounds: the policy's state, and the tallies so far."""
 
     policy: Any
     t: Array  # []  rounds played, int32
@@ -69,7 +71,7 @@ class GameState(NamedTuple):
     mean_loss: Array  # []  sum of means(t)[arm_t]
     arm_means: Array  # [K]  sum of means(t)
     failed: Array  # []  first round at which the policy's state was not finite, 0 if never
-    lost: tuple[Array, Array, Array]  # what rounding took from the three sums of losses
+    lost: tuple[Array, Array, Array]  # rounding errors of the three sums of losses
 
     @property
     def regret(self) -> Array:
@@ -79,8 +81,8 @@ class GameState(NamedTuple):
 
 
 def game_key(seed: int | Array, n: int | Array) -> Array:
-    """The key of game ``n`` of a study seeded with ``seed``."""
-    if isinstance(seed, int | np.integer):  # jax.random.key reads 64 bits of it in float64 only
+    """Returns the key of game ``n`` of a study seeded with ``seed``."""
+    if isinstance(seed, int | np.integer):  # jax.random.key reads its 64 bits in float64 only
         key = jax.random.wrap_key_data(jnp.asarray(random.seed_words(seed)), impl="threefry2x32")
     else:
         key = jax.random.key(seed, impl="threefry2x32")
@@ -88,12 +90,12 @@ def game_key(seed: int | Array, n: int | Array) -> Array:
 
 
 def as_arrays(obj: Any) -> Any:
-    """A policy or environment with every traced field an array of the working dtype."""
+    """Converts every traced field of a policy or environment to an array of the working dtype."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(float)), obj)
 
 
 def start(policy: Policy, environment: Environment) -> GameState:
-    """The state of a game before round 1."""
+    """Returns the state of a game before round 1."""
     policy = as_arrays(policy)
     zero, zeros = jnp.zeros(()), jnp.zeros(environment.num_arms)
     return GameState(
@@ -109,13 +111,13 @@ def start(policy: Policy, environment: Environment) -> GameState:
 
 
 def step(policy: Policy, environment: Environment) -> Callable[[GameState, Array], GameState]:
-    """The pure transition of one game, ``step(state, key) -> state``.
+    """Returns the pure transition of one game, ``step(state, key) -> state``.
 
     ``key`` is the game's key, the same every round: the bits of round t are a function of
     (key, t, consumer).
 
     Args:
-      policy: Who plays.
+      policy: The policy.
       environment: The environment.
 
     Example:
@@ -162,12 +164,12 @@ def play_round(
     t: Array,
     streams: tuple[random.Stream, random.Stream, random.Stream],
 ) -> tuple[Any, Outcome]:
-    """Round ``t``: the policy's next state and what happened."""
+    """Plays round ``t`` and returns the policy's next state and the outcome."""
     key_policy, key_arm, key_loss = streams
     num_arms, dtype = environment.num_arms, jnp.result_type(float)
     x = _checked(policy, "probabilities", policy.probabilities(state, t, key_policy), (num_arms,), dtype)
     arm = arms.sure_arm(x) if getattr(policy, "sure", False) else arms.draw(x, key_arm)
-    # No arm is drawn from an x off the simplex: the policy sees a loss of NaN, and the game is marked as failed.
+    # If x is off the simplex, no arm is drawn: the policy receives a loss of NaN, and the game is marked as failed.
     played = jnp.maximum(arm, 0)
     loss = _checked(environment, "loss", environment.loss(t, played, key_loss), (), dtype)
     loss = jnp.where(arm < 0, jnp.nan, loss)
@@ -177,14 +179,14 @@ def play_round(
 
 
 def means_of(environment: Environment, t: Array) -> Array:
-    """Returns the environment's means of round ``t``, [K], after a look at their shape."""
+    """Returns the environment's means of round ``t``, [K], after a check of their shape."""
     return _checked(environment, "means", environment.means(t), (environment.num_arms,), jnp.result_type(float))
 
 
 def check_state(policy: Policy, state: Any, after: Any) -> None:
-    """Raises ``TypeError`` if ``update`` returns a state of another form than it was given.
+    """Raises ``TypeError`` if ``update`` returns a state of another form than it receives.
 
-    An integer that becomes a floating-point number, for one, would be cut off in every round.
+    For example, an integer that becomes a floating-point number would be truncated in every round.
     """
     name = type(policy).__name__
     if jax.tree.structure(state) != jax.tree.structure(after):
@@ -204,7 +206,7 @@ def check_state(policy: Policy, state: Any, after: Any) -> None:
 
 
 def _checked(owner: Any, method: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    """A method's result as an array; raises ``TypeError`` if it has another shape, or is no floating-point number."""
+    """Returns a method's result as an array; raises ``TypeError`` if it has another shape, or is not floating-point."""
     expected = f"{jnp.dtype(dtype)}{list(shape)}"
     try:
         array = jnp.asarray(value)
@@ -223,10 +225,10 @@ def _form(value: Any) -> str:
 
 
 def first_failure(failed: Array, t: Array, arm: Array, policy_state: Any) -> Array:
-    """``failed``, or ``t`` if this is the first round with no arm, or whose state holds a NaN or an infinity.
+    """Returns ``failed``, or ``t`` if this is the first round without an arm or with a state that is not finite.
 
-    Tables (leaves of two axes) are not read through every round but at recorded ones, by the engine: our policies
-    let a NaN that enters a table show in a vector at once.
+    The engine checks tables (leaves of two axes) at recorded rounds only, not in every round. In the shipped policies a
+    NaN that enters a table appears in a vector in the same round.
     """
     broken = arm < 0
     for leaf in jax.tree.leaves(policy_state):
@@ -236,16 +238,21 @@ def first_failure(failed: Array, t: Array, arm: Array, policy_state: Any) -> Arr
 
 
 def compensated_add(total: Array, lost: Array, term: Array) -> tuple[Array, Array]:
-    """Adds ``term`` to an unevaluated sum ``total + lost``; an infinite term makes it infinite."""
+    """Adds ``term`` to an unevaluated sum ``total + lost``; an infinite term makes the sum infinite."""
     total, error = arms.two_sum(total, term)
     return total, jnp.where(jnp.isfinite(total), lost + error, 0)
 
 
 def is_stationary(environment: Environment) -> bool:
-    """Whether ``means(t)`` ignores ``t``, read off its jaxpr."""
-    dtype = jnp.result_type(float)
-    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), dtype), environment)
-    t = jax.ShapeDtypeStruct((), jnp.int32)
-    jaxpr = jax.make_jaxpr(lambda environment, t: environment.means(t))(shapes, t).jaxpr
+    """Returns whether ``means(t)`` ignores ``t``, which its jaxpr shows."""
+    leaves, tree = jax.tree.flatten(environment)
+    return _is_stationary(tree, tuple(np.shape(leaf) for leaf in leaves), str(jnp.result_type(float)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_stationary(tree: Any, shapes: tuple[tuple[int, ...], ...], dtype: str) -> bool:
+    leaves = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype)) for shape in shapes]
+    environment, t = jax.tree.unflatten(tree, leaves), jax.ShapeDtypeStruct((), jnp.int32)
+    jaxpr = jax.make_jaxpr(lambda environment, t: environment.means(t))(environment, t).jaxpr
     used = [atom for eqn in jaxpr.eqns for atom in eqn.invars] + list(jaxpr.outvars)
     return not any(atom is jaxpr.invars[-1] for atom in used)

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxbandit.types import field_values, fingerprint, format_number, public_fields, rank
 
-LONG = 1000  # numbers that are no longer spelt out in a label
+LONG = 1000  # a label does not spell out more numbers than this
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Grid:
     axes: Mapping[str, Sequence[Any]]  # swept fields only
     points: Sequence[Any]  # one object per combination, the last axis fastest
     zipped: Sequence[Sequence[str]] = ()  # groups of axes that advance together
-    shown: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # fields that labels show otherwise
+    shown: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # values that labels show instead of the points'
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -29,16 +29,16 @@ class Grid:
         return tuple(len(values) for values in self.axes.values())
 
     def rows(self) -> list[dict[str, Any]]:
-        """The swept values of each point."""
+        """Returns the swept values of each point."""
         return combinations(self.axes, self.zipped)
 
     def coordinates(self) -> dict[str, list]:
-        """The values of each axis as coordinate labels."""
+        """Returns the values of each axis as coordinate labels."""
         return {name: [coordinate(value) for value in values] for name, values in self.axes.items()}
 
 
 def grid(cls: type, **values: Any) -> Grid:
-    """The product of the values given as lists; a single value is held fixed.
+    """Builds the grid of all combinations of the values that are given as lists; a single value is held fixed.
 
     Args:
       cls: A policy or environment class.
@@ -54,7 +54,7 @@ def grid(cls: type, **values: Any) -> Grid:
       [1.0, 4.0]
     """
     if not isinstance(cls, type):
-        raise ValueError(f"grid takes a class such as jb.UniINF, got {cls!r}")
+        raise ValueError(f"grid() takes a class such as jb.UniINF, got {cls!r}")
     specs = public_fields(cls)
     for name in values:
         if name not in specs:
@@ -65,16 +65,16 @@ def grid(cls: type, **values: Any) -> Grid:
 
 
 def split(owner: str, specs: dict[str, dataclasses.Field], values: dict[str, Any]) -> tuple[dict, dict[str, list]]:
-    """The values that are fixed, and those that are swept."""
+    """Splits values into those that are fixed and those that are swept."""
     axes = {name: list(value) for name, value in values.items() if is_axis(specs[name], value)}
     for name, choices in axes.items():
         if not choices:
-            raise ValueError(f"{owner}.{name} is swept over no value; give at least one")
+            raise ValueError(f"{owner}.{name} is an empty list, so there is nothing to sweep; give at least one value")
     return {name: value for name, value in values.items() if name not in axes}, axes
 
 
 def combinations(axes: Mapping[str, Sequence[Any]], zipped: Sequence[Sequence[str]] = ()) -> list[dict[str, Any]]:
-    """Every combination of the values, the last axis fastest; zipped axes advance together."""
+    """Returns every combination of the values, the last axis fastest; zipped axes advance together."""
     group_of = {name: tuple(group) for group in zipped for name in group}
     groups = dict.fromkeys(group_of.get(name, (name,)) for name in axes)
     steps = [
@@ -85,22 +85,22 @@ def combinations(axes: Mapping[str, Sequence[Any]], zipped: Sequence[Sequence[st
 
 
 def registry_name(cls: type, registry: Mapping[str, type]) -> str:
-    """The key of a class, or its own name if it is not registered."""
+    """Returns the registry key of a class, or the class's own name if it is not registered."""
     return next((key for key, known in registry.items() if known is cls), cls.__name__)
 
 
 def as_grid(obj: Any) -> Grid:
-    """A grid as it is, a single policy or environment as a grid of one point."""
+    """Returns a grid unchanged, and a single policy or environment as a grid of one point."""
     return obj if isinstance(obj, Grid) else Grid(cls=type(obj), axes={}, points=[obj])
 
 
 def gather(objects: Sequence[Any]) -> list[Grid]:
-    """A list of policies, environments and grids, each entry as a grid."""
+    """Returns each entry of a list of policies, environments and grids as a grid."""
     return [as_grid(obj) for obj in objects]
 
 
 def coordinate(value: Any) -> Any:
-    """A swept value as a coordinate: numbers and text as they are, anything else as text."""
+    """Returns a swept value as a coordinate: numbers and text unchanged, anything else as text."""
     if isinstance(value, str | bool | int | float | np.number):
         return value
     if isinstance(value, list | tuple | np.ndarray):
@@ -115,19 +115,19 @@ def coordinate(value: Any) -> Any:
 
 
 def text(value: Any) -> str:
-    """A value as it stands in a label."""
+    """Returns a value as the text of a label."""
     value = coordinate(value)
     return format_number(float(value)) if isinstance(value, int | float | np.number) else str(value)
 
 
 def vector_label(values: np.ndarray) -> str:
-    """Numbers per arm with repeats folded: ``0.5,1x9``."""
+    """Returns numbers per arm as text, with repeats folded: ``0.5,1x9``."""
     runs = [(number, len(list(run))) for number, run in itertools.groupby(values.ravel().tolist())]
     return ",".join(format_number(number) + (f"x{count}" if count > 1 else "") for number, count in runs)
 
 
 def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """What to write instead of an unknown name."""
+    """Returns a suggestion for an unknown name, with the known names."""
     known = list(known)
     lower = {entry.lower(): entry for entry in reversed(known)}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
@@ -136,18 +136,18 @@ def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
 
 
 def for_run(environments: Grid, horizon: int) -> Grid:
-    """The grid with every environment that depends on the horizon told it."""
+    """Returns the grid with the horizon set in every environment that depends on it."""
     told = [point.at_horizon(horizon) if hasattr(point, "at_horizon") else point for point in environments.points]
     return dataclasses.replace(environments, points=told)
 
 
 def is_axis(spec: dataclasses.Field, value: Any) -> bool:
-    """Whether a value of a field is a list to sweep over."""
+    """Returns whether a value of a field is a list to sweep over."""
     return _depth(value) > rank(spec)
 
 
 def _depth(value: Any) -> int:
-    """How many lists a value is inside of."""
+    """Returns the depth of nested lists of a value."""
     if isinstance(value, list | tuple | range):
         return 1 + max(map(_depth, value), default=0)
     return value.ndim if isinstance(value, np.ndarray) else 0

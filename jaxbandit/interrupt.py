@@ -1,4 +1,4 @@
-"""Ctrl-C that is heard while a compiler works: work runs in a thread, the main one waits for signals."""
+"""Ctrl-C that works during compilation: the work runs in a thread, and the main thread waits for signals."""
 
 import contextlib
 import signal
@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-GRACE_SECONDS = 1.5  # to save what is under way
+GRACE_SECONDS = 1.5  # for the work to save its unfinished games
 
 
 class InterruptedRunError(Exception):
-    """The work was asked to stop; ``saved`` says whether it had the time to save what was under way."""
+    """The error of work that a signal stopped; ``saved`` says whether it had time to save its unfinished games."""
 
     def __init__(self, saved: bool):
         super().__init__("interrupted")
@@ -47,9 +47,9 @@ def interruptible(work: Callable[[threading.Event], T]) -> T:
 
 @contextlib.contextmanager
 def _terminated_as_interrupted():
-    """SIGTERM, which batch systems send before the time is up, means the same."""
+    """Treats SIGTERM like Ctrl-C: batch systems send it before the time of a job is up."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals go to the main thread alone
+        yield  # only the main thread receives signals
         return
 
     def handler(number: int, frame: Any) -> None:

@@ -1,9 +1,10 @@
-"""Parameters that can be moved: the traced numbers of a policy or environment, found and changed by name.
+"""Movable parameters: the traced numbers of a policy or environment, found and changed by name.
 
-A name is that of a field, ``"initial_scale"``; of a field of an environment inside an environment, ``"law.tail_index"``
-(or ``"tail_index"`` where only one field has that name); or ``"gap"`` of an environment with means: the distance of the
-other arms' means from the best one's, all of them stretched alike. Where a policy and its environment both have a name,
-``"policy.scale"`` and ``"environment.scale"`` tell them apart. A box gives ranges to several.
+A name is that of a field, such as ``"initial_scale"``, or of a field of the law inside an environment, such as
+``"law.tail_index"`` (or ``"tail_index"`` if only one field has that name). An environment with means also has
+``"gap"``, the distance of the other arms' means from the best one's; a new gap stretches all distances alike. If a
+policy and its environment both have a name, write ``"policy.scale"`` or ``"environment.scale"``. A box gives ranges to
+several names.
 """
 
 import dataclasses
@@ -23,14 +24,14 @@ SCALES = ("log", "linear")
 
 
 class Range(NamedTuple):
-    """Where a parameter lies; ``scale`` says whether its logarithm or itself is spread evenly there."""
+    """The range of a parameter; ``scale`` says whether the parameter or its logarithm is spread evenly in it."""
 
     low: float
     high: float
     scale: str
 
     def value(self, unit: float) -> float:
-        """The value at a place between 0 and 1."""
+        """Returns the value at a place between 0 (low) and 1 (high)."""
         if self.scale == "log":
             return self.low * (self.high / self.low) ** unit
         return self.low + unit * (self.high - self.low)
@@ -40,15 +41,15 @@ Box = dict[str, Range]
 
 
 def movable(obj: Any, *, whole: bool = False) -> dict[str, float]:
-    """The parameters of a policy or environment that can be moved in log space, with their values.
+    """Returns the parameters of a policy or environment that can be moved in log space, with their values.
 
-    Those are traced, positive, finite, one number each; ``whole`` includes the ones that take whole numbers only.
+    They are traced, positive, finite, and one number each; ``whole`` includes those that take whole numbers only.
 
     Example:
       >>> import jaxbandit as jb
       >>> from jaxbandit.parameters import movable
       >>> movable(jb.UniINF(horizon=1_000))
-      {'horizon': 1000.0, 'initial_scale': 4.0, 'threshold': 0.25}
+      {'horizon': 1000.0, 'initial_scale': 4.0}
       >>> movable(jb.Swap(jb.Pareto(means=[0.5, 1.0], tail_index=1.6), at=0.25))
       {'law.gap': 0.5, 'law.tail_index': 1.6, 'at': 0.25}
     """
@@ -56,12 +57,12 @@ def movable(obj: Any, *, whole: bool = False) -> dict[str, float]:
 
 
 def value_of(obj: Any, name: str) -> float:
-    """The value of a parameter."""
+    """Returns the value of a parameter."""
     return movable(obj, whole=True)[full_name(obj, name, whole=True)]
 
 
 def with_value(obj: Any, name: str, value: float) -> Any:
-    """The policy or environment with one parameter set; what follows from it is derived anew, and bounds are checked.
+    """Returns the policy or environment with one parameter set, after a check of bounds; derived fields follow it.
 
     Example:
       >>> import jaxbandit as jb
@@ -73,7 +74,7 @@ def with_value(obj: Any, name: str, value: float) -> Any:
 
 
 def full_name(obj: Any, name: str, *, whole: bool = False) -> str:
-    """The parameter's name from the outermost object; raises where it cannot be moved, saying what can."""
+    """Returns the parameter's full name from the outermost object; raises if the parameter cannot be moved."""
     listed = _listed(obj, whole)
     matches = [known for known in listed if known == name or known.endswith(f".{name}")]
     if name in listed:
@@ -81,19 +82,19 @@ def full_name(obj: Any, name: str, *, whole: bool = False) -> str:
     able = movable(obj, whole=whole)
     kind = type(obj).__name__
     if len(matches) > 1:
-        raise ValueError(f"{kind} has {name!r} more than once; say which: {', '.join(matches)}")
+        raise ValueError(f"{kind} has {name!r} more than once; write one of: {', '.join(matches)}")
     if not matches:
         raise ValueError(f"{kind} has no parameter {name!r} that can be moved; {suggest(name, able)}")
     if isinstance(listed[matches[0]], str):
-        others = f"can be moved: {', '.join(able)}" if able else f"{kind} has none that can be moved"
+        others = f"these can be moved: {', '.join(able)}" if able else f"{kind} has none that can be moved"
         raise ValueError(f"{kind}.{matches[0]} cannot be moved: {listed[matches[0]]}; {others}")
     return matches[0]
 
 
 def place(policy: Any, environment: Any, name: str, *, whole: bool = False) -> tuple[str, str]:
-    """Whose parameter a name is: (``"policy"`` or ``"environment"``, the name there); raises where it is nobody's.
+    """Finds the owner of a parameter: (``"policy"`` or ``"environment"``, the full name); raises if neither has it.
 
-    With ``whole``, a parameter that takes whole numbers only is found where no other has the name.
+    With ``whole``, a parameter that takes whole numbers only is found if no other parameter has the name.
     """
     sides = dict(zip(SIDES, (policy, environment), strict=True))
     first, _, rest = name.partition(".")
@@ -111,7 +112,7 @@ def place(policy: Any, environment: Any, name: str, *, whole: bool = False) -> t
     if len(found) > 1:
         raise ValueError(
             f"{name!r} is a parameter of the policy {type(policy).__name__} and of the environment "
-            f"{type(environment).__name__}; say which: {', '.join(f'{side}.{name}' for side in SIDES)}"
+            f"{type(environment).__name__}; write one of: {', '.join(f'{side}.{name}' for side in SIDES)}"
         )
     if not found:
         if reasons:
@@ -123,14 +124,14 @@ def place(policy: Any, environment: Any, name: str, *, whole: bool = False) -> t
 
 
 def values_of(policy: Any, environment: Any, names: Sequence[str]) -> dict[str, float]:
-    """The values of parameters of a policy and its environment, by the names given."""
+    """Returns the values of parameters of a policy and its environment, by the given names."""
     sides = dict(zip(SIDES, (policy, environment), strict=True))
     placed = {name: place(policy, environment, name, whole=True) for name in names}
     return {name: value_of(sides[side], inner) for name, (side, inner) in placed.items()}
 
 
 def move(policy: Any, environment: Any, values: Mapping[str, float]) -> tuple[Any, Any]:
-    """A policy and its environment with parameters of either set; where none is a side's, it is the same object."""
+    """Returns a policy and its environment with parameters set; a side without any of them is the same object."""
     pair = dict(zip(SIDES, (policy, environment), strict=True))
     for name, value in values.items():
         side, inner = place(policy, environment, name, whole=True)
@@ -139,7 +140,7 @@ def move(policy: Any, environment: Any, values: Mapping[str, float]) -> tuple[An
 
 
 def having(pairs: Sequence[tuple[Any, Any]], names: Sequence[str]) -> list[tuple[int, int]]:
-    """(number of the pair, number of the name) wherever a pair has the parameter; raises if no pair has it."""
+    """Returns (index of the pair, index of the name) for every parameter a pair has; raises if no pair has it."""
     found = []
     for number, name in enumerate(names):
         if list(names).count(name) > 1:
@@ -158,7 +159,7 @@ def having(pairs: Sequence[tuple[Any, Any]], names: Sequence[str]) -> list[tuple
 
 
 def as_box(box: Mapping[str, Sequence[float]], scale: str | Mapping[str, str] = "log") -> Box:
-    """The ranges of a box, checked."""
+    """Returns the checked ranges of a box."""
     if not box:
         raise ValueError('the box is empty; give at least one range, e.g. {"initial_scale": [1.0, 16.0]}')
     for name in scale if isinstance(scale, Mapping) else ():
@@ -174,7 +175,7 @@ def as_box(box: Mapping[str, Sequence[float]], scale: str | Mapping[str, str] = 
             raise ValueError(f"the range of {name} must be [low, high] with low < high, got {list(ends)}")
         if kind == "log" and ends[0] <= 0:
             raise ValueError(
-                f"the range of {name} starts at {ends[0]:g}, where there is no logarithm; "
+                f"the range of {name} starts at {ends[0]:g}, which has no logarithm; "
                 "start above 0, or give it the scale 'linear'"
             )
         ranges[name] = Range(float(ends[0]), float(ends[1]), kind)
@@ -182,7 +183,7 @@ def as_box(box: Mapping[str, Sequence[float]], scale: str | Mapping[str, str] = 
 
 
 def check_range(policy: Any, environment: Any, name: str, ends: Range) -> None:
-    """Raises where a parameter of a policy and its environment may not be at an end of its range."""
+    """Raises if an end of its range is an invalid value of a parameter of the policy or the environment."""
     for end in (ends.low, ends.high):
         try:
             move(policy, environment, {name: end})
@@ -193,19 +194,19 @@ def check_range(policy: Any, environment: Any, name: str, ends: Range) -> None:
 
 
 def _has(obj: Any, name: str) -> bool:
-    """Whether an object has a parameter of that name that takes any number."""
+    """Returns whether an object has a parameter of that name that takes any number."""
     return any(known == name or known.endswith(f".{name}") for known in movable(obj))
 
 
 def _listed(obj: Any, whole: bool) -> dict[str, float | str]:
-    """Every field by full name: its value if it can be moved, the reason if not."""
+    """Returns every field by its full name: its value if it can be moved, otherwise the reason why not."""
     found: dict[str, float | str] = {}
     for name, spec in public_fields(type(obj)).items():
         value = getattr(obj, spec.name)
         if spec.metadata.get("nested") and dataclasses.is_dataclass(value):
             found |= {f"{name}.{inner}": entry for inner, entry in _listed(value, whole).items()}
         elif spec.name == "arm_means" and rank(spec) == 1:
-            found[name] = f"it holds one number per arm; move {GAP!r}"
+            found[name] = f"it holds one number per arm; move {GAP!r} instead"
             found[GAP] = _gap(value) or "all arms have the same mean"
         else:
             reason = _why_not(spec, value, whole)
@@ -219,7 +220,7 @@ def _why_not(spec: dataclasses.Field, value: Any, whole: bool) -> str:
     if value is None:
         return "it is not set; give it a value first"
     if rank(spec) or np.ndim(value):
-        return "it holds more than one number; give one for all"
+        return "it holds more than one number; give one number for all arms"
     if spec.metadata.get("whole") and not whole:
         return "it takes whole numbers only"
     if isinstance(value, Tracer):
@@ -230,7 +231,7 @@ def _why_not(spec: dataclasses.Field, value: Any, whole: bool) -> str:
 
 
 def _gap(means: Any) -> float:
-    """The smallest distance from the best mean that is not 0; 0 if there is none."""
+    """Returns the smallest positive distance from the best mean; 0 if there is none."""
     distances = np.asarray(means, np.float64) - np.min(means)
     positive = distances[distances > 0]
     return float(positive.min()) if positive.size else 0.0

@@ -1,4 +1,4 @@
-"""A progress bar on the terminal, or whatever function the caller gave."""
+"""A progress bar on the terminal, or the function that the caller gives instead."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ Progress = Callable[[int, int], None]  # receives (seed-rounds done, seed-rounds
 
 @contextlib.contextmanager
 def bar(progress: bool | Progress, title: str = "playing") -> Iterator[Progress]:
-    """Yields a function of (seed-rounds done, in all) and, if it is a bar on the terminal, a note."""
+    """Yields a function of (seed-rounds done, seed-rounds in all); that of a terminal bar also takes a note."""
     if callable(progress):
         yield progress
         return

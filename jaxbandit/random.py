@@ -1,9 +1,9 @@
 """Random numbers as functions of counters.
 
-The bits of game n at round t are threefry2x32(key of the game, (t, stream, draw)): they depend on
+The bits of game n at round t are threefry2x32(key of the game, (t, stream, draw)). They depend on
 nothing else, so a result is the same whatever the block, the device or the point of resumption.
-A policy or environment is handed a *stream*, the words of its own round; a JAX key may stand in for it
-when a policy is called by hand. A stream or key passed to a function here is consumed: use
+A policy or environment receives a *stream*, the words of its own round; a JAX key may replace it
+if a policy is called by hand. A stream or key passed to a function here is consumed, so use
 ``split`` to draw twice.
 """
 
@@ -25,7 +25,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def seed_words(seed: int) -> np.ndarray:
-    """The key words of a seed, uint32 [2]: made on the host, where float32 and float64 read the same 64 bits of it."""
+    """Returns the key words of a seed, uint32 [2]; on the host float32 and float64 read the same 64 bits of it."""
     seed = int(seed)
     if not 0 <= seed < 2**64:
         raise ValueError(f"seed must be a whole number from 0 to 2^64 - 1, got {seed}")
@@ -40,15 +40,15 @@ def game_words(key: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 
 def threefry2x32(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Threefry-2x32 with 20 rounds (Salmon et al., SC 2011), the cipher behind ``jax.random``.
+    """Applies Threefry-2x32 with 20 rounds (Salmon et al., SC 2011), the cipher behind ``jax.random``.
 
-    Written out because ``jax.random`` lowers to a rolled loop on a CPU. Elementwise on uint32.
+    It is written out because ``jax.random`` lowers to a rolled loop on a CPU. It acts elementwise on uint32.
     """
     return _cipher(key, counter, jnp)
 
 
 def _cipher(key: tuple, counter: tuple, numpy) -> tuple:
-    """The cipher on arrays of JAX or NumPy."""
+    """Applies the cipher to arrays of JAX or NumPy."""
     word = numpy.uint32
     k0, k1 = key
     schedule = (k0, k1, k0 ^ k1 ^ word(0x1BD11BDA))
@@ -64,10 +64,10 @@ def _cipher(key: tuple, counter: tuple, numpy) -> tuple:
 
 
 class Stream:
-    """The words of one (game, round, consumer).
+    """The random words of one (game, round, consumer).
 
-    ``draw(first, count)`` gives pairs of words number ``first``, ``first + 1``, ... as two arrays [count].
-    ``spare`` is a word of which the low 16 bits are nobody else's; they lengthen a deep uniform that would
+    ``draw(first, count)`` returns pairs of words number ``first``, ``first + 1``, ... as two arrays [count].
+    ``spare`` returns a word whose low 16 bits have no other use. They lengthen a deep uniform, which would
     otherwise cost a second pair.
     """
 
@@ -81,18 +81,18 @@ class Stream:
         self._draw, self._first, self._last, self._spare = draw, first, last, spare
 
     def words(self, count: int) -> Array:
-        """The first ``count`` words of the stream, uint32 [count]."""
+        """Returns the first ``count`` words of the stream, uint32 [count]."""
         return jnp.concatenate(self._draw(self._first, -(-count // 2)))[:count]
 
     def deep_words(self, more: int = 0) -> list[Array]:
-        """Three words for a deep uniform, and ``more`` besides."""
+        """Returns three words for a deep uniform, and ``more`` further words."""
         if self._spare is None:
             return list(self.words(3 + more))
         words = list(self.words(2 + more))
         return [*words[:2], self._spare() << jnp.uint32(16), *words[2:]]
 
     def split(self, count: int) -> list["Stream"]:
-        """Streams with words of their own."""
+        """Returns ``count`` streams that share no words."""
         width = (self._last - self._first) // count
         starts = [self._first + n * width for n in range(count)]
         return [Stream(self._draw, start, start + width) for start in starts]
@@ -104,7 +104,7 @@ Draw = Callable[[int, int, int], tuple[Array, Array]]  # (consumer, first pair, 
 
 
 def streams(draw: Draw) -> tuple[Stream, Stream, Stream]:
-    """The streams of a round for its policy, its arm and its loss."""
+    """Returns the streams of a round for its policy, its arm and its loss."""
 
     def of(consumer: int, spare: Callable[[], Array] | None = None) -> Stream:
         return Stream(lambda first, count: draw(consumer, first, count), spare=spare)
@@ -121,7 +121,7 @@ def round_streams(key: Array, t: Array) -> tuple[Stream, Stream, Stream]:
 def word_streams(key_words: Array, t: Array) -> tuple[Stream, Stream, Stream]:
     """Returns the streams of round ``t`` of the game whose key has these two words."""
     k0, k1 = key_words[0], key_words[1]
-    drawn: dict[tuple[int, int, int], tuple[Array, Array]] = {}  # the spare bits are asked for twice
+    drawn: dict[tuple[int, int, int], tuple[Array, Array]] = {}  # the spare bits are read twice
 
     def draw(consumer: int, first: int, count: int) -> tuple[Array, Array]:
         if (consumer, first, count) not in drawn:
@@ -134,29 +134,29 @@ def word_streams(key_words: Array, t: Array) -> tuple[Stream, Stream, Stream]:
 
 
 def pair_counters(consumer: int, first: int, count: int) -> Array:
-    """The second word of the cipher's input, one for each pair; the first is the round."""
+    """Returns the second word of the cipher's input for each pair; the first word is the round."""
     return jnp.uint32(consumer * DRAWS + first) + jnp.arange(count, dtype=jnp.uint32)
 
 
 def words(key: Key, count: int) -> Array:
-    """``count`` uint32 words of a stream or JAX key."""
+    """Returns ``count`` uint32 words of a stream or JAX key."""
     return key.words(count) if isinstance(key, Stream) else jax.random.bits(key, (count,), jnp.uint32)
 
 
 def split(key: Key, count: int = 2) -> Sequence[Key]:
-    """``count`` streams or keys that share no words."""
+    """Returns ``count`` streams or keys that share no words."""
     return key.split(count) if isinstance(key, Stream) else list(jax.random.split(key, count))
 
 
 def uniform(key: Key, shape: tuple[int, ...] = ()) -> Array:
-    """Uniform on [0, 1), 24 bits (32 in float64): for what has no tail."""
+    """Draws uniforms on [0, 1) of 24 bits (32 in float64), for laws without a tail."""
     return _fraction(words(key, math.prod(shape))).reshape(shape)
 
 
 def deep_uniform(key: Key, shape: tuple[int, ...] = ()) -> Array:
-    """Uniform on (0, 1] from at least 80 bits: float32's full relative precision down to 2^-56.
+    """Draws uniforms on (0, 1] from at least 80 bits: float32's full relative precision down to 2^-56.
 
-    Feeds quantile functions: a 24-bit uniform would cut a tail at probability 2^-24.
+    Quantile functions need them: a 24-bit uniform would cut a tail at probability 2^-24.
     """
     if shape == ():
         return _deep(*_deep_words(key))
@@ -164,7 +164,7 @@ def deep_uniform(key: Key, shape: tuple[int, ...] = ()) -> Array:
 
 
 def below(key: Key, count: int) -> Array:
-    """A whole number from 0 to ``count - 1``, int32, from 64 bits: each is as likely to 2^-64."""
+    """Draws a whole number from 0 to ``count - 1``, int32, from 64 bits: all are equally likely up to 2^-64."""
     w0, w1 = words(key, 2)
     low = w0 * jnp.uint32(count)
     carry = low + _high_product(w1, count) < low
@@ -172,13 +172,13 @@ def below(key: Key, count: int) -> Array:
 
 
 def signed_uniform(key: Key) -> tuple[Array, Array]:
-    """A fair sign and a deep uniform independent of it: both tails of a symmetric law."""
+    """Draws a fair sign and an independent deep uniform, for both tails of a symmetric law."""
     w0, w1, w2, w3 = _deep_words(key, more=1)
     return jnp.where(w3 >> jnp.uint32(31) == 0, 1.0, -1.0).astype(_dtype()), _deep(w0, w1, w2)
 
 
 def signed_uniforms(key: Key) -> tuple[Array, Array, Array]:
-    """A fair sign, a deep uniform, and a uniform on (0, 1) of 63 bits, all independent."""
+    """Draws a fair sign, a deep uniform, and a uniform on (0, 1) of 63 bits, all independent."""
     w0, w1, w2, w3, w4 = _deep_words(key, more=2)
     dtype = _dtype()
     second = w3.astype(dtype) * 2.0**-32 + ((w4 >> jnp.uint32(1)).astype(dtype) * 2.0**-63 + 2.0**-64)
@@ -186,7 +186,7 @@ def signed_uniforms(key: Key) -> tuple[Array, Array, Array]:
 
 
 def polar(key: Key, shape: tuple[int, ...] = ()) -> tuple[Array, Array]:
-    """A deep uniform and the cosine of an independent uniform angle (Box-Muller's two parts)."""
+    """Draws a deep uniform and the cosine of an independent uniform angle (the two parts of Box-Muller)."""
     if shape == ():
         w0, w1, w2, w3 = _deep_words(key, more=1)
     else:
@@ -195,20 +195,20 @@ def polar(key: Key, shape: tuple[int, ...] = ()) -> tuple[Array, Array]:
 
 
 def normal(key: Key, shape: tuple[int, ...] = ()) -> Array:
-    """Standard normal by Box-Muller, its tails as deep as the uniform's."""
+    """Draws standard normals by Box-Muller; their tails are as deep as those of the deep uniform."""
     radius, cosine = polar(key, shape)
     return jnp.sqrt(-2 * jnp.log(radius)) * cosine
 
 
 def exponential(key: Key, shape: tuple[int, ...] = ()) -> Array:
-    """Standard exponential."""
+    """Draws standard exponentials."""
     return -jnp.log(deep_uniform(key, shape))
 
 
 def minus_log_of_rest(u: Array) -> Array:
-    """-log(1 - u) with its relative precision kept for small u; a quarter of the time of ``log1p``."""
+    """Returns -log(1 - u) to relative precision for small u, in a quarter of the time of ``log1p``."""
     rest = 1 - u
-    return (u - (1 - rest)) - jnp.log(rest)  # what rounding took from the rest, and the rest
+    return (u - (1 - rest)) - jnp.log(rest)  # the rounding error of the rest, and the rest
 
 
 def _deep_words(key: Key, more: int = 0) -> Sequence[Array]:
@@ -220,14 +220,14 @@ def _dtype():
 
 
 def _fraction(word: Array) -> Array:
-    """The leading bits of a word as a number in [0, 1), exactly."""
+    """Returns the leading bits of a word as a number in [0, 1), exactly."""
     if _dtype() == jnp.float64:
         return word.astype(jnp.float64) * 2.0**-32
     return (word >> jnp.uint32(8)).astype(jnp.float32) * 2.0**-24
 
 
 def _high_product(word: Array, count: int) -> Array:
-    """The upper 32 bits of a product of 64, in halves of 16: without x64 there are no longer integers."""
+    """Returns the upper 32 of a product's 64 bits, from halves of 16: without x64 JAX has no 64-bit integers."""
     high, low = word >> jnp.uint32(16), word & jnp.uint32(0xFFFF)
     count_high, count_low = map(jnp.uint32, divmod(count, 1 << 16))
     first = high * count_low + ((low * count_low) >> jnp.uint32(16))

@@ -2,8 +2,8 @@ r"""FTRL on the simplex for the INF family: one equation, solved by a fixed numb
 
 With the Tsallis entropy of order :math:`1 - 1/q` (the log-barrier at its end :math:`q = 1`) the
 minimiser is :math:`x_i = (u_i + y)^{-q}` with the one :math:`y` that makes the :math:`x_i` sum to 1.
-A step is Newton's, corrected for curvature (Halley): it costs one more sum and takes fewer of them. The first is taken
-from the geometric middle of where the root may be.
+A step is Newton's with a correction for curvature (Halley): it costs one more sum, and fewer steps are needed. The
+first step starts at the geometric middle of the interval that contains the root.
 """
 
 import functools
@@ -16,15 +16,15 @@ import jax.numpy as jnp
 from jaxbandit.arms import FEW
 from jaxbandit.types import Array
 
-# A step is at most 1 / LEAST of Newton's: where one arm leads many, curvature at the start says nothing of the root.
+# A step is at most 1 / LEAST of Newton's: if one arm leads many, curvature at the start does not describe the root.
 LEAST = 0.35
 
 
 @jax.custom_jvp
 def log_barrier(L: Array, S: Array) -> Array:
-    r"""The x on the simplex that minimises <L, x> - S sum_i log x_i; needs min(L) = 0, S > 0.
+    r"""Returns the x on the simplex that minimises <L, x> - S sum_i log x_i; needs min(L) = 0, S > 0.
 
-    It is :math:`x_i = S / (L_i + Y)`: ``inf(L / S, 1)``, with one division for every two arms.
+    It is :math:`x_i = S / (L_i + Y)`: ``inf(L / S, 1)``, with one division for two arms.
 
     Example:
       >>> log_barrier(jnp.array([0.0, 6.0]), jnp.float32(4.0)).round(4)
@@ -34,7 +34,7 @@ def log_barrier(L: Array, S: Array) -> Array:
     # Beyond 1e18 (float32) a product of two overflows; such arms add nothing to the sums and are never drawn.
     far = float(jnp.finfo(u.dtype).max ** 0.48)
     near = jnp.where(u < far, u, far)
-    # Of many arms, what a step keeps for the next costs more than the operations it saves.
+    # For many arms, the values that a step keeps for the next cost more than the operations they save.
     sums = functools.partial(_sums_of_pairs if 4 <= u.shape[0] <= FEW else _sums, near)
     y = jnp.full((), _start(u.shape[0], 1), u.dtype)
     for _ in range(num_steps(u.shape[0], u.dtype)):
@@ -45,13 +45,13 @@ def log_barrier(L: Array, S: Array) -> Array:
 
 
 def _sums(u: Array, y: Array) -> tuple[Array, Array, Array]:
-    """Of 1 / (u + y), its square and its cube."""
+    """Returns the sums of 1 / (u + y), of its square and of its cube."""
     r = _reciprocals(u + y)
     return jnp.sum(r), jnp.sum(r * r), jnp.sum(r * r * r)
 
 
 def _sums_of_pairs(u: Array, y: Array) -> tuple[Array, Array, Array]:
-    """``_sums`` with one division for four arms: with d = a + y and e = b + y, de = y (y + a + b) + ab."""
+    """Returns ``_sums`` with one division for four arms: if d = a + y and e = b + y, de = y (y + a + b) + ab."""
     half = u.shape[0] // 2
     # Beyond 1e9 (float32) the product of four overflows, and an arm is below the rounding of the sums.
     far = float(jnp.finfo(u.dtype).max ** 0.24)
@@ -69,7 +69,7 @@ def _sums_of_pairs(u: Array, y: Array) -> tuple[Array, Array, Array]:
 
 
 def _reciprocals(d: Array) -> Array:
-    """1 / d of [N]; in pairs if they are few: 1/a = b/(ab), for a processor divides slowly."""
+    """Returns 1 / d of [N]; few are divided in pairs, 1/a = b/(ab), because division is slow."""
     if d.shape[0] > FEW:
         return 1 / d
     half = d.shape[0] // 2
@@ -87,13 +87,13 @@ def _log_barrier_jvp(primals, tangents):
 
 
 def inf(u: Array, q: Array | float) -> Array:
-    r"""The x with :math:`x_i = (u_i + y)^{-q}`, :math:`\sum_i x_i = 1`; needs min(u) = 0, q >= 1.
+    r"""Returns the x with :math:`x_i = (u_i + y)^{-q}`, :math:`\sum_i x_i = 1`; needs min(u) = 0, q >= 1.
 
-    With :math:`\varphi(y) = \sum_i (u_i + y)^{-q}`, the root of :math:`\varphi^{-1/q} = 1` is sought: a power
-    mean of the affine :math:`u_i + y`, so increasing and concave. It lies in :math:`[1, K^{1/q}]`, and Halley's method
-    from the geometric middle of that has it after few steps; when all :math:`u_i` are equal one step is exact. The
-    number of steps is a static function of K and dtype. Differentiable in ``u`` and ``q`` by the implicit function
-    theorem.
+    With :math:`\varphi(y) = \sum_i (u_i + y)^{-q}`, the function solves :math:`\varphi^{-1/q} = 1`. The left side is a
+    power mean of the affine :math:`u_i + y`, and is increasing and concave. The root lies in :math:`[1, K^{1/q}]`, and
+    Halley's method finds it in few steps from the middle of that interval. If all :math:`u_i` are equal, one step is
+    exact. The number of steps is a static function of K and dtype. The result is differentiable in ``u`` and
+    ``q`` by the implicit function theorem.
 
     Args:
       u: Scaled cumulative losses [K], smallest entry 0; ``inf`` gives probability 0.
@@ -109,26 +109,26 @@ def inf(u: Array, q: Array | float) -> Array:
 
 
 def num_steps(num_arms: int, dtype) -> int:
-    """Steps after which the residual is what ``inf`` promises, for any u and q >= 1.
+    """Returns the number of steps that ``inf`` needs for its promised residual, for any u and q >= 1.
 
-    Measured: the slowest u has its arms at two to four levels, and q = 1.
+    The numbers are measured. The slowest u has its arms at two to four levels, and q = 1.
     """
     fewest, enough_for = (2, (10, 1_000, 100_000)) if jnp.finfo(dtype).bits == 32 else (3, (16, 1_000, 100_000))
     return fewest + sum(num_arms > most for most in enough_for)
 
 
 def _start(num_arms: int, q: Array | float) -> Array | float:
-    """The first y: the middle of [1, K^(1/q)] in logarithms; lower for many arms, where a step down may go too far."""
+    """Returns the first y, the geometric middle of [1, K^(1/q)], less for many arms, as a step down may overshoot."""
     exponent = math.log(num_arms) * (0.5 if num_arms <= 64 else 0.38)
     return jnp.exp(exponent / q) if isinstance(q, jax.Array) else math.exp(exponent / q)
 
 
 def _at_least_one(y: Array) -> Array:
-    return jnp.where(y < 1, 1, y)  # a NaN stays one
+    return jnp.where(y < 1, 1, y)  # a NaN stays NaN
 
 
 def _root(u: Array, q: Array | float, power: Callable[[Array], Array], qth_root: Callable[[Array], Array]) -> Array:
-    """The y with sum(x) = 1, for ``power(d)`` = d^-q and ``qth_root(phi)`` = phi^(1/q)."""
+    """Returns the y with sum(x) = 1, for ``power(d)`` = d^-q and ``qth_root(phi)`` = phi^(1/q)."""
     y = jnp.full((), _start(u.shape[0], q), u.dtype)
     for _ in range(num_steps(u.shape[0], u.dtype)):
         r = 1 / (u + y)
@@ -171,7 +171,7 @@ def _general_jvp(primals, tangents):
 
 
 def _tangent(x: Array, q: Array, du: Array, dq: Array) -> Array:
-    """The change of x from x = d^-q, d = u + y: dy is what keeps the sum of x at 1."""
+    """Returns the change of x from x = d^-q, d = u + y, with the dy that keeps the sum of x at 1."""
     slope = -q * x ** (1 + 1 / q)  # dx / dd
     by_q = jnp.where(x > 0, x * jnp.log(jnp.where(x > 0, x, 1)) / q, 0) * dq  # -x log(d) dq
     dy = -(jnp.sum(slope * du) + jnp.sum(by_q)) / jnp.sum(slope)

@@ -1,4 +1,4 @@
-"""The front door: policies x environments x seeds x rounds in, one labelled dataset out."""
+"""The function ``simulate``: plays policies x environments x seeds x rounds, returns one labelled dataset."""
 
 import platform
 from collections.abc import Sequence
@@ -41,14 +41,16 @@ def simulate(
       policy: A policy, a ``grid`` of one class, or a list of those.
       environment: An environment, a ``grid``, or a list.
       horizon: Rounds to play.
-      num_seeds: Independent games per policy and environment; game n of any policy meets the same luck.
-      seed: Seeds the study.
+      num_seeds: Independent games per pair of policy and environment. Games of one seed share their random bits
+        across policies (common random numbers).
+      seed: The study seed.
       record: A number of log-spaced rounds, or the increasing rounds to record at.
-      dtype: ``"float32"`` or ``"float64"``: what is played in. Results are added in float64.
+      dtype: ``"float32"`` or ``"float64"``, the type in which games are played. Results are added in float64.
       keep: ``"seeds"`` for every game, ``"summary"`` for mean, standard error and quantiles.
       measures: Names of the policy's ``measure`` (summed over rounds) or of fields of its state.
       trace: Keep arm, x and loss of every round for this many seeds; memory then grows with T.
-      engine: How to run (block, chunk, devices, progress, way); only ``way`` changes the numbers, but not their law.
+      engine: Settings of the run (block, chunk, devices, progress, way). Only ``way`` changes the numbers, but not
+        their law.
 
     Returns:
       ``regret``, ``loss`` (seed, round), ``pulls`` (seed, round, arm), ``failed`` (seed) behind one
@@ -101,7 +103,7 @@ def simulate(
 
 
 class _Study:
-    """The points of a call, grouped by what compiles once, and where their results go."""
+    """The points of a call, grouped by what compiles once, with the arrays of their results."""
 
     def __init__(self, policies, environments, rounds, num_seeds, seed, keep, measures, trace):
         self.policies = [point for grid in policies for point in grid.points]
@@ -114,7 +116,7 @@ class _Study:
             self._check_measure(name)
 
     def run(self, config: Engine, progress, timing: Timing) -> dict[str, np.ndarray]:
-        """Plays every group of points; variables come as [P, E, seed, round, ...]."""
+        """Plays every group of points and returns the variables as [P, E, seed, round, ...]."""
         total = len(self.policies) * len(self.environments) * self.num_seeds * int(self.rounds[-1])
         done = 0
         for policy_index in by_structure(self.policies):
@@ -134,7 +136,7 @@ class _Study:
         return self.variables
 
     def coords(self) -> dict[str, Any]:
-        """Coordinates behind the swept ones."""
+        """Returns the coordinates that follow the swept ones."""
         coords: dict[str, Any] = {"round": self.rounds, "arm": np.arange(self.num_arms)}
         if self.keep == "seeds":
             coords["seed"] = np.arange(self.num_seeds)
@@ -145,7 +147,7 @@ class _Study:
         return coords
 
     def _sink(self, job: Job, policy_index: np.ndarray, environment_index: np.ndarray) -> Sink:
-        """Takes blocks in lane order and puts them where they belong; a summary is made of whole cells."""
+        """Returns a function that stores blocks, which come in lane order; a summary needs all seeds of a pair."""
         pending: list[dict[str, np.ndarray]] = []
 
         def sink(lanes: np.ndarray, block: dict[str, np.ndarray]) -> None:
@@ -165,7 +167,7 @@ class _Study:
                 pending.append(part)
                 if seed + last - first == self.num_seeds:
                     joined = {name: np.concatenate([part[name] for part in pending]) for name in part}
-                    # In one order, whatever the blocks: a sum over seeds rounds by its order.
+                    # The seeds have one order, whatever the blocks: the rounding of a sum depends on the order.
                     whole = {name: np.ascontiguousarray(values) for name, values in joined.items()}
                     pending.clear()
                     self._put(place, results.reduce_cell(whole))
@@ -173,7 +175,7 @@ class _Study:
         return sink
 
     def _put(self, place: tuple[int, int], part: dict[str, np.ndarray], seed: int | None = None, seeds: int = 0):
-        """Puts the variables of a cell into those of the study; with ``seed``, those of its seeds from there on."""
+        """Stores the variables of a pair in those of the study; with ``seed``, those of its seeds from ``seed`` on."""
         for name, values in part.items():
             shape, where = list(values.shape), [slice(length) for length in values.shape]
             if seed is not None:
@@ -196,12 +198,12 @@ class _Study:
 def _listed(given: Any, name: str, protocol: tuple[str, ...]) -> list[Any]:
     entries = list(given) if isinstance(given, list | tuple) else [given]
     if not entries:
-        raise ValueError(f"{name} is an empty list; give at least one")
+        raise ValueError(f"{name} is an empty list; give at least one {name}")
     for entry in entries:
         for point in entry.points if isinstance(entry, Grid) else [entry]:
             missing = [method for method in protocol if not hasattr(point, method)]
             if isinstance(point, type):
-                raise ValueError(f"{name} is the class {point.__name__}; make one: jb.{point.__name__}(...)")
+                raise ValueError(f"{name} is the class {point.__name__}; pass an instance: jb.{point.__name__}(...)")
             if isinstance(point, str):
                 raise ValueError(f"{name} is the text {point!r}; pass an object, such as jb.UniINF(horizon=...)")
             if missing and type(point) in {"policy": ENVIRONMENTS, "environment": POLICIES}[name].values():

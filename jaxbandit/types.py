@@ -18,6 +18,7 @@ import numpy as np
 from jax.core import Tracer
 
 Array = jax.Array
+Numbers = Any  # of a field with one number per arm or round: callers pass a list or an array, methods find an array
 
 T = TypeVar("T")
 

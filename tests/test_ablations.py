@@ -37,7 +37,7 @@ def test_in_step_with_the_reference(fields):
         skips += info["skipped"] != losses[t - 1, arm]
     assert (skips == 0) == (fields.get("threshold") == math.inf)
 
-    policy = jb.UniINF(horizon=ROUNDS, **fields)
+    policy = jb.UniINFVariant(horizon=ROUNDS, **fields)
 
     def step(state, row):
         t, arm, loss = row
@@ -55,7 +55,7 @@ def test_in_step_with_the_reference(fields):
 
 def test_what_skipping_and_clipping_are_for():
     """One enormous loss: the paper's S at most grows by its threshold, the raw one is ruined."""
-    losses = {name: jb.UniINF(horizon=100, scale_loss=name) for name in ("clip", "skip", "raw")}
+    losses = {name: jb.UniINFVariant(horizon=100, scale_loss=name) for name in ("clip", "skip", "raw")}
     x = np.array([0.5, 0.5], np.float32)
     after = {name: policy.update(policy.init(2), 1, x, 0, np.float32(1e6)).scale for name, policy in losses.items()}
     assert after["skip"] == 4
@@ -66,14 +66,14 @@ def test_what_skipping_and_clipping_are_for():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"threshold": 0.0}, r"UniINF.threshold must be > 0, got 0.0; the paper takes 0.25; inf skips nothing"),
+        ({"threshold": 0.0}, r"UniINFVariant.threshold must be > 0, got 0.0; the paper takes 0.25; inf skips nothing"),
         (
             {"scale_loss": "none"},
-            r"UniINF.scale_loss must be one of 'clip', 'skip', 'raw', got 'none'; the paper clips",
+            r"UniINFVariant.scale_loss must be one of 'clip', 'skip', 'raw', got 'none'; the paper clips",
         ),
-        ({"damped": "yes"}, r"UniINF.damped must be one of True, False, got 'yes'"),
+        ({"damped": "yes"}, r"UniINFVariant.damped must be one of True, False, got 'yes'"),
     ],
 )
 def test_bad_input(fields, message):
     with pytest.raises(ValueError, match=message):
-        jb.UniINF(horizon=10, **fields)
+        jb.UniINFVariant(horizon=10, **fields)

@@ -94,7 +94,7 @@ def test_quiet_says_nothing_and_a_second_run_plays_nothing(invoke):
 def test_cells_of_another_study_are_said_to_stay(invoke, tmp_path):
     invoke("run", "study.toml", "--out", "out", "--quiet")
     (tmp_path / "study.toml").write_text("seed = 5\n" + QUICK_STUDY)
-    assert "2 cells of another study stay beside them" in invoke("run", "study.toml", "--out", "out").stdout
+    assert "also holds 2 cells of another study. They are kept" in invoke("run", "study.toml", "--out", "out").stdout
 
 
 def test_certify_refuses_counts_of_nothing(invoke):
@@ -107,7 +107,7 @@ def test_certify_refuses_counts_of_nothing(invoke):
 
 def test_plan_says_what_it_takes_and_writes_nothing(invoke, tmp_path):
     said = invoke("plan", "study.toml").stdout
-    for words in ("2 to play, 0 there already", "16 games", "time", "memory", "disk"):
+    for words in ("2 to play, 0 already stored", "16 games", "time", "memory", "disk"):
         assert words in said
     assert json.loads(invoke("plan", "study.toml", "--json").stdout)["compiles"] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
@@ -181,7 +181,7 @@ def test_bad_study_ends_with_its_message(tmp_path, monkeypatch, main):
         ),
         (
             "list",
-            ("uniinf", "pareto", "* must be given", "damped=true", "law*, growth=1.6, lengths", "table* (or losses)"),
+            ("uniinf", "pareto", "* required", "damped=true", "law*, growth=1.6, lengths", "table* (or losses)"),
         ),
         ("--version", ("jaxbandit 0",)),
     ],

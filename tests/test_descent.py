@@ -155,7 +155,7 @@ def test_evolution_reaches_an_edge_and_puts_nan_last():
 
 
 def test_box_maps_are_inverse_and_stay_inside():
-    box = box_of(jb.UniINF(horizon=1_000), {"initial_scale": [0.1, 1_000.0], "threshold": [0.01, 1.0]})
+    box = box_of(jb.UniINFVariant(horizon=1_000), {"initial_scale": [0.1, 1_000.0], "threshold": [0.01, 1.0]})
     values = np.array([[0.5, 0.02], [10.0, 0.5]])
     np.testing.assert_allclose(box.from_free(box.to_free(values)), values)
     np.testing.assert_allclose(box.from_unit(box.to_unit(values)), values)
@@ -179,18 +179,18 @@ def test_bounds_left_out_are_cut_at_what_the_class_allows():
         ({"initial_scale": [0.0, 2.0]}, "must be positive, finite and increasing.*logarithms"),
         ({"initial_scale": [2.0, 1.0]}, "must be positive, finite and increasing"),
         ({"initial_scale": [1.0]}, r"must be two numbers, \[lowest, highest\], got \[1.0\]"),
-        ({"horizon": [0.5, 2.0]}, "reach horizon = 0.5, which UniINF does not allow: UniINF.horizon must be > 1"),
-        ({}, "no parameter of UniINF is named; horizon, initial_scale, threshold can be tuned"),
+        ({"horizon": [0.5, 2.0]}, "reach horizon = 0.5, which UniINFVariant does not allow: .*horizon must be > 1"),
+        ({}, "no parameter of UniINFVariant is named; horizon, initial_scale, threshold can be tuned"),
     ],
 )
 def test_bad_boxes_say_what_can_be_tuned(bounds, message):
     with pytest.raises(ValueError, match=message):
-        box_of(jb.UniINF(horizon=100), bounds)
+        box_of(jb.UniINFVariant(horizon=100), bounds)
 
 
 def test_families_without_a_free_parameter_say_so():
     law = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
-    with pytest.raises(ValueError, match=r"takes whole numbers only; can be moved: law.gap, law.tail_index"):
+    with pytest.raises(ValueError, match=r"takes whole numbers only; these can be moved: law.gap, law.tail_index"):
         Environments(jb.Family(jb.Corrupted(law, budget=10), {"budget": [1.0, 20.0]}))
     with pytest.raises(ValueError, match=r"no parameter of Pareto is named; gap, tail_index can be searched"):
         Environments(jb.Family(law, {}))

@@ -66,7 +66,7 @@ def test_simulate(case):
         (lambda: jb.Pareto(means=[0.5], tail_index=1.0), r"Pareto.tail_index must be > 1, got 1.*mean does not exist"),
         (lambda: jb.Pareto(means=[[0.5], [0.5, 1]], tail_index=2), r"Pareto.means must be numbers of one shape"),
         (lambda: jb.grid(jb.UniINF, horizn=10), r"UniINF has no field 'horizn'; did you mean 'horizon'"),
-        (lambda: jb.grid(jb.UniINF, horizon=[]), r"UniINF.horizon is swept over no value"),
+        (lambda: jb.grid(jb.UniINF, horizon=[]), r"UniINF.horizon is an empty list"),
         (lambda: jb.Engine(block=0), r"Engine.block must be a whole number >= 1, got 0"),
         (lambda: jb.Engine(devices=999).cores(), r"Engine.devices is 999, but this process may run on \d+; `jax"),
         (lambda: jb.Engine(devices=[]).jax_devices(), r"Engine.devices is an empty list; leave it out for all devices"),
@@ -80,7 +80,7 @@ def test_objects(make, message):
 
 
 def test_a_class_is_not_a_policy():
-    with pytest.raises(ValueError, match=r"make one: jb.UniINF\(...\)"):
+    with pytest.raises(ValueError, match=r"pass an instance: jb.UniINF\(...\)"):
         jb.simulate(jb.UniINF, ENVIRONMENT, horizon=10, num_seeds=2)
     with pytest.raises(ValueError, match="UniINF is no environment; call simulate"):
         jb.simulate(POLICY, POLICY, horizon=10, num_seeds=2)
@@ -93,7 +93,7 @@ def test_a_class_is_not_a_policy():
 
 
 def test_moments_that_do_not_exist():
-    with pytest.raises(ValueError, match=r"no moment of order 2; ask for alpha < 1.6"):
+    with pytest.raises(ValueError, match=r"no moment of order 2; pass alpha < 1.6"):
         jb.Pareto(means=[1.0], tail_index=1.6).moment(2.0)
 
 
@@ -125,7 +125,7 @@ TOML = {
         ({"policies": [{"name": "UniINF"}]}, "did you mean 'uniinf'"),
         ({"policies": ["uniinf"]}, r"'uniinf' in policies must be a table with a name"),
         ({"policies": [{"name": "uniinf", "initial_scale": [[1.0, 2.0]]}]}, "initial_scale must be one number here"),
-        ({"policies": [{"name": "adar_ucb", "form": "exact", "max_rounds": 9}]}, "keeps max_rounds = 9.*10 rounds"),
+        ({"policies": [{"name": "adar_ucb", "form": "exact", "max_rounds": 9}]}, "stores max_rounds = 9.*10 rounds"),
         (
             {"environments": [{"name": "switching", "law": "pareto"}]},
             r"law must be an environment itself.*law = \{name",
@@ -173,16 +173,16 @@ def test_a_list_outside_a_grid_is_no_sweep():
     ],
 )
 def test_the_exact_forms_do_not_forget(make):
-    with pytest.raises(ValueError, match="keeps max_rounds = 19 rewards, but 20 rounds are played"):
+    with pytest.raises(ValueError, match="stores max_rounds = 19 rewards, but plays 20 rounds"):
         jb.simulate(make(19), ENVIRONMENT, horizon=20, num_seeds=2)
     check_history([make(20)], 20)
 
 
 def test_a_grid_is_of_a_class_and_a_band_of_a_variable():
-    with pytest.raises(ValueError, match=r"grid takes a class such as jb.UniINF, got 'uniinf'"):
+    with pytest.raises(ValueError, match=r"grid\(\) takes a class such as jb.UniINF, got 'uniinf'"):
         jb.grid("uniinf")
     ds = xr.Dataset({"regret": (("seed", "round"), np.ones((4, 3)))})
-    with pytest.raises(ValueError, match=r"band takes one variable, such as ds.regret, got Dataset"):
+    with pytest.raises(ValueError, match=r"band\(\) takes one variable, such as ds.regret, got Dataset"):
         jb.band(ds)
 
 
@@ -217,7 +217,7 @@ ENVIRONMENT_15 = jb.Pareto(means=[0.5, 1.0], tail_index=1.5)
 @pytest.mark.parametrize(
     ("order", "bound", "message"),
     [
-        (1.4, 1.0, r"HTINF is told moment_bound 1 at moment_order 1.4, but Pareto.* has 2\.\d+: its guarantee"),
+        (1.4, 1.0, r"HTINF is given moment_bound 1 at moment_order 1.4, but Pareto.* has 2\.\d+: its guarantee"),
         (1.6, 9.0, r"at moment_order 1.6, but Pareto.*has no moment of that order; its declared order is 1.45"),
     ],
 )
@@ -225,7 +225,7 @@ def test_a_bound_the_environment_violates_is_said(order, bound, message):
     policies = [jb.HTINF(moment_order=order, moment_bound=bound), POLICY]
     with pytest.warns(UserWarning, match=message):
         ds = jb.simulate(policies, ENVIRONMENT_15, horizon=10, num_seeds=2)
-    assert ds.attrs["warnings"].startswith("HTINF is told")
+    assert ds.attrs["warnings"].startswith("HTINF is given")
 
 
 def test_a_environment_without_a_choice_is_said():
@@ -240,7 +240,7 @@ def test_hundreds_of_violated_bounds_are_counted_not_listed():
     with pytest.warns(UserWarning) as caught:
         ds = jb.simulate(policies, ENVIRONMENT_15, horizon=10, num_seeds=2)
     assert len(caught) == 4
-    assert str(caught[-1].message) == "3 more like it; all are in the dataset's attrs['warnings']"
+    assert str(caught[-1].message) == "3 more violated bounds like these; all are in the dataset's attrs['warnings']"
     assert len(ds.attrs["warnings"].splitlines()) == 6
 
 

@@ -105,7 +105,7 @@ def test_measured_tables_come_from_the_user(tmp_path):
     np.save(tmp_path / "short.npy", 50 * rng.exponential(size=(40, 2)))
     (tmp_path / "bad.csv").write_text("a,b\n1,x\n")
     (tmp_path / "notes.md").write_text("no table")
-    with pytest.warns(UserWarning, match=r"short.npy is left out in stored order: 40 rows|bad.csv is left out: "):
+    with pytest.warns(UserWarning, match=r"short.npy is left out: in stored order its 40 rows|bad.csv is left out: "):
         environments = Study.load(path, tmp_path).environment_grids()
     found = [(point.name, point.order) for grid in environments for point in grid.points]
     assert found == [("long", "resampled"), ("short", "resampled"), ("long", "stored")]
@@ -114,7 +114,7 @@ def test_measured_tables_come_from_the_user(tmp_path):
         1,
         rtol=1e-5,
     )
-    with pytest.raises(ValueError, match="no table 'x\\*' of 100 rounds"):
+    with pytest.raises(ValueError, match="no usable table of 100 rounds matches 'x\\*'"):
         study([{"name": "uniform"}], [{"name": "replay", "table": "x*"}])
 
 
@@ -287,7 +287,7 @@ def test_a_policy_that_is_not_told_is_a_horizontal_band(drawn, tmp_path):
     np.testing.assert_allclose(swept.get_ydata(), final.values[[2, 1]])
     np.testing.assert_allclose(flat.get_ydata(), float(final[0]))
     legend = [text.get_text() for text in drawn[0].legends[0].get_texts()]
-    assert legend == ["HTINF", "uniINF (not told)", "told the truth"]
+    assert legend == ["HTINF", "uniINF (not given)", "given the true value"]
 
 
 def test_a_sweep_of_environments_may_be_relative(drawn, tmp_path):
@@ -298,7 +298,7 @@ def test_a_sweep_of_environments_may_be_relative(drawn, tmp_path):
     (line,) = drawn[0].axes[0].get_lines()
     np.testing.assert_allclose(line.get_xdata(), units)
     np.testing.assert_allclose(line.get_ydata(), 64, rtol=0.01)
-    with pytest.raises(ValueError, match="nothing has 'budget' to draw along"):
+    with pytest.raises(ValueError, match="no policy or environment has a 'budget'"):
         plots.sweep(ds, tmp_path / "x.png", x="budget", environments=environments)
 
 

@@ -161,7 +161,7 @@ def test_nothing_is_skipped_below_the_first_threshold():
 
 
 def test_an_arm_without_entries_is_refused():
-    with pytest.raises(ValueError, match="arm 'b' has no entry"):
+    with pytest.raises(ValueError, match="arm 'b' has no finite entry"):
         inspect(np.asarray([[1.0, np.nan], [2.0, np.nan]]), ["a", "b"])
 
 

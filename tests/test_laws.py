@@ -300,7 +300,7 @@ def test_a_moment_that_does_not_exist_is_refused(example):
     if math.isfinite(index):
         assert math.isfinite(example.environment.moment(index - 1e-6))
         for alpha in (index, index + 1):
-            with pytest.raises(ValueError, match=rf"no moment of order {alpha:g}; ask for alpha < {index:g}"):
+            with pytest.raises(ValueError, match=rf"no moment of order {alpha:g}; pass alpha < {index:g}"):
                 example.environment.moment(alpha)
 
 

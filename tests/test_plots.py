@@ -67,7 +67,7 @@ def test_growth_shows_exponents_and_the_bounds_that_apply(shown):
         "Σ (σ^α/Δ)^(1/(α−1)) log T",
         "σ K^(1−1/α) T^(1/α)",
     ]
-    assert "height means nothing" in shown["note"][-1]
+    assert "slope has a meaning" in shown["note"][-1]
     assert "of this environment" in shown["legend"][2] and "of the worst environment" in shown["legend"][5]
     drawn = [line for line in shown["lines"] if "order only" in line.get_label()]
     looks = {(line.get_color(), line.get_linestyle()) for line in shown["lines"] if line not in drawn}
@@ -107,11 +107,11 @@ def test_a_third_axis_gives_panels(shown):
     axes = {"a": [1.0, 2.0, 3.0, 4.0], "b": [1.0, 2.0, 3.0], "c": [5.0, 6.0]}
     plots.heat_map(synthetic(axes), "x.png")
     assert shown["titles"][:2] == ["c = 5.0", "c = 6.0"]
-    with pytest.raises(ValueError, match="takes two swept axes and a third for panels"):
+    with pytest.raises(ValueError, match="takes two swept axes and one for panels"):
         plots.heat_map(synthetic(axes | {"d": [1.0, 2.0]}), "x.png")
     with pytest.raises(ValueError, match="takes two swept axes"):
         plots.heat_map(synthetic({"a": [1.0, 2.0]}), "x.png")
-    with pytest.raises(ValueError, match="no swept axis 'q' to draw; there are a, b, c"):
+    with pytest.raises(ValueError, match="no swept axis 'q'; its swept axes are a, b, c"):
         plots.heat_map(synthetic(axes), "x.png", x="q")
 
 
@@ -162,7 +162,9 @@ def test_decomposition_stacks_the_terms(shown):
     assert shown["legend"][2] == "|SkipErr| off the best arm"
     top = max(path.vertices[:, 1].max() for path in shown["panels"][0].collections[-1].get_paths())
     assert top == pytest.approx(2.0 * float(ds.regret.isel(policy=0, environment=0).mean("seed")[-1]))
-    with pytest.raises(ValueError, match=r"no div, shift, skip_error in the dataset; run with measures = \['div'"):
+    with pytest.raises(
+        ValueError, match=r"no div, shift, skip_error in the dataset; run the study with measures = \['div'"
+    ):
         plots.decomposition(synthetic(LABELS, measures=False), "x.png")
 
 

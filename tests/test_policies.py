@@ -89,7 +89,9 @@ PAIRS = [
 
 
 def test_every_policy_has_a_reference():
-    tested = {pair.name for pair in PAIRS} | set(REFERENCES) | {"uniform"}
+    tested = (
+        {pair.name for pair in PAIRS} | set(REFERENCES) | {"uniform", "uniinf_variant"}
+    )  # the latter: test_ablations
     assert set(jb.POLICIES) == tested
 
 

@@ -293,7 +293,7 @@ def test_answers_in_a_browser(tmp_path):
     assert (seen["errors"], seen["plots"]) == (4, 1 + 2 + 2 + 2 + 4 + 1)
     assert (seen["curves"], seen["kinds"]) == ([4, 4], ["log", "linear"])
     assert (seen["without"], seen["pressed"]) == ([2], "false")
-    assert "No numbers here" in seen["says"][0]
+    assert "There are no numbers" in seen["says"][0]
     assert seen["says"][1] == ""
     expected = sensitivity_results()["local"].elasticity[1, 0]
     assert seen["value"][0] is None

@@ -65,7 +65,7 @@ def test_the_table_is_on_the_page(tmp_path):
 def test_without_environments_there_are_exponents_and_a_reason(tmp_path):
     page = written(study(), tmp_path)  # its study file names no environments
     assert "0.5 (0.5 to 0.5)" in page
-    assert re.search(r"lower bounds, are not shown: the environments cannot be rebuilt", page)
+    assert re.search(r"lower bounds are not shown: cannot rebuild the study", page)
     assert 'id="bound"' not in page
     ds = study()
     del ds.attrs["study"]
@@ -87,7 +87,7 @@ def test_a_policy_that_stops_earlier_is_marked(tmp_path):
     ds["regret"] = ds.regret.where((ds.policy != "htinf") | (ds["round"] <= 500))
     page = written(ds, tmp_path, environments=environments_of(ds))
     assert len(re.findall(r"† T = \d+</td>", page)) == 3
-    assert "† played to fewer rounds" in page
+    assert "†: this policy was played to fewer rounds" in page
 
 
 def test_bounds_are_orders_at_the_recorded_rounds():

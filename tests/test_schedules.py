@@ -197,7 +197,7 @@ def test_assumptions_fail_where_means_turn_negative():
 
 def test_a_schedule_is_told_the_horizon_of_the_run():
     for environment in (jb.Swap(LAW), jb.Corrupted(LAW, budget=3), jb.MinimaxHard(3, 1.5)):
-        with pytest.raises(ValueError, match=rf"{type(environment).__name__}.horizon is not known; give horizon="):
+        with pytest.raises(ValueError, match=rf"{type(environment).__name__}.horizon is not known; pass horizon="):
             environment.means(jnp.int32(1))
         told = environment.at_horizon(50)
         assert told.horizon == 50
@@ -426,7 +426,7 @@ def test_the_minimax_gap_shrinks_with_the_horizon(horizon):
         (lambda: jb.Swap(LAW, horizon=0), ["Swap.horizon", "0", ">= 1", "that of the run"]),
         (lambda: jb.Shifting(LAW, shift=0), ["Shifting.shift", "0", "> 0"]),
         (lambda: jb.Shifting(jb.Switching(LAW), shift=1.0), ["Shifting.law", "means of its own"]),
-        (lambda: jb.Shifting(jb.Bernoulli(means=[0.2, 0.8]), shift=0.5), ["Shifting.shift", "out of what the law"]),
+        (lambda: jb.Shifting(jb.Bernoulli(means=[0.2, 0.8]), shift=0.5), ["Shifting.shift", "outside the range"]),
         (lambda: jb.Drifting(LAW, "linear", amplitude=0.1), ["Drifting.kind", "'linear'", "'random_walk'"]),
         (lambda: jb.Drifting(LAW, "sinusoidal", amplitude=0.1), ["Drifting", "needs period", "period=..."]),
         (lambda: jb.Drifting(LAW, "random_walk", amplitude=0.1), ["Drifting", "needs step", "step=..."]),

@@ -237,7 +237,7 @@ def test_morris_sees_what_matters():
     ("values", "message"),
     [
         ({"num_points": 100}, "power of two"),
-        ({"num_seeds": 1}, "noise of a mean over seeds needs two"),
+        ({"num_seeds": 1}, "noise of a mean is estimated from at least two"),
         ({"box": {"a": [0.1, 1.5]}}, r"range of a, \[0.1, 1.5\], reaches invalid values: Product.a must be < 1"),
         ({"box": {"num_arms": [1.0, 2.0]}}, "no parameter 'num_arms'"),
         ({"level": 2.0}, "level"),

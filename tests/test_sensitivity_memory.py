@@ -22,7 +22,7 @@ environment = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
 
 def local(horizon):
     names = ["initial_scale", "threshold"]
-    sensitivity.local(jb.UniINF(horizon=horizon), environment, names, horizon=horizon, num_seeds={seeds})
+    sensitivity.local(jb.UniINFVariant(horizon=horizon), environment, names, horizon=horizon, num_seeds={seeds})
 
 def traced(horizon):
     jb.simulate(jb.UniINF(horizon=horizon), environment, horizon=horizon, num_seeds={seeds}, trace={seeds})

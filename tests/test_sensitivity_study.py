@@ -57,7 +57,7 @@ def study(**values):
         ({}, "asks for nothing; name parameters"),
         ({"locale": ["gap"]}, "unknown key 'locale'; did you mean 'local'"),
         ({"local": ["initial_scal"]}, "sensitivity: .*did you mean 'initial_scale'"),
-        ({"local": ["damped"]}, "sensitivity: UniINF.damped cannot be moved: it is static.*can be moved: horizon"),
+        ({"local": ["damped"]}, "sensitivity: UniINFVariant.damped cannot be moved: it is static.*be moved: horizon"),
         ({"local": ["gap"], "step": -0.1}, "step"),
         ({"local": ["gap"], "step": {"gab": 0.1}}, "step names 'gab'.*did you mean 'gap'"),
         ({"box": {"tail_index": [0.5, 1.5]}}, "range of tail_index.*reaches invalid values: Pareto.tail_index must be"),
@@ -114,7 +114,7 @@ def test_results_are_kept_and_found(tmp_path):
 def test_a_study_without_the_section_says_so(tmp_path):
     with pytest.raises(ValueError, match=r"no section \[sensitivity\]"):
         sensitivity.run(study(), tmp_path)
-    with pytest.raises(ValueError, match="holds no results; make them: jaxbandit sensitivity"):
+    with pytest.raises(ValueError, match="holds no results; run jaxbandit sensitivity"):
         sensitivity.load(tmp_path)
 
 

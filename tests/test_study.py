@@ -64,7 +64,7 @@ def test_zip_joins_axes_and_the_rest_is_a_product():
         "zip": [["initial_scale", "threshold"]],
     }
     grid = made(policies=[entry]).policy_grids()[0]
-    seen = [(point.initial_scale, point.scale_loss, point.threshold) for point in grid.points]
+    seen = [(point.initial_scale, point.scale_loss, point.constant) for point in grid.points]
     assert seen == [(1.0, "clip", 0.1), (1.0, "raw", 0.1), (4.0, "clip", 0.2), (4.0, "raw", 0.2)]
     assert labels([("uniinf", grid)])[-1] == "uniinf[initial_scale=4,threshold=0.2,scale_loss=raw]"
     one = made(policies=[entry | {"zip": ["initial_scale", "threshold"]}])
@@ -157,7 +157,7 @@ def test_python_and_toml_are_the_same_study(tmp_path):
         record=[10, 1_000],
         policies=[
             jb.grid(jb.UniINF, horizon=1_000, initial_scale=[1.0, 4.0]),
-            jb.UniINF(horizon=1e6, threshold=np.inf),
+            jb.UniINFVariant(horizon=1e6, threshold=np.inf),
         ],
         environments=[
             jb.Switching(jb.Pareto(means=[0.5, 1.0], tail_index=1.6), lengths=[10, 20]),
@@ -232,7 +232,7 @@ def test_what_determines_the_numbers_is_in_the_key():
             {"policies": [{"name": "htinf", "moment_order": "wrld", "moment_bound": 1}]},
             'must be a number or "environment"',
         ),
-        ({"policies": [{"name": "uniinf", "initial_scale": []}]}, "swept over no value"),
+        ({"policies": [{"name": "uniinf", "initial_scale": []}]}, "is an empty list, so there is nothing to sweep"),
         ({"policies": [{"name": "uniform", "num_seeds": 0}]}, "num_seeds must be a whole number >= 1"),
         (
             {"environments": [{"name": "switching", "law": {"name": "pareto", "means": [1.0]}}]},

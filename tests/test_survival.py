@@ -301,7 +301,7 @@ def test_ctrl_c_stops_within_two_seconds(tmp_path, moment):
     _, said = process.communicate()
     assert time.monotonic() - began < 2.0
     assert process.returncode == 130
-    assert "To go on: jaxbandit run study.toml --out out" in said
+    assert "To continue: jaxbandit run study.toml --out out" in said
 
 
 @pytest.mark.slow

@@ -76,7 +76,7 @@ CSV = {
     "ragged": ("a,b\n1,2\n3\n", "line 3: 1 entries, but the first line has 2"),
     "long": ("a,b\n1,2\n\n3,4,5\n", "line 4: 3 entries, but the first line has 2"),
     "no rounds": ("a,b\n", r"is empty, of shape \(0, 2\)"),
-    "nothing": ("", "is empty; the first line names the arms"),
+    "nothing": ("", "is empty; write the names of the arms"),
     "numbers first": ("0,1\n1,2\n", r"starts with numbers \(0, 1\).*header=False.*header=True"),
     "an index": (",a\n0,1\n1,2\n", "column 1 has no name.*index=False"),
     "twins": ("a,a\n1,2\n", "two columns are named 'a'"),
@@ -123,9 +123,9 @@ def test_unreadable_files(tmp_path):
     with pytest.raises(ValueError, match=r"objects.npy cannot be read"):
         jb.read_table(tmp_path / "objects.npy")
     (tmp_path / "table.xlsx").write_text("")
-    with pytest.raises(ValueError, match=r"table.xlsx is of no known kind; tables are .npy, .npz"):
+    with pytest.raises(ValueError, match=r"table.xlsx is not a table file of a known kind; tables are .npy, .npz"):
         jb.read_table(tmp_path / "table.xlsx")
-    with pytest.raises(ValueError, match=r"without algorithm_runs.arff"):
+    with pytest.raises(ValueError, match=r"has no algorithm_runs.arff"):
         jb.read_table(tmp_path)
     with pytest.raises(ValueError, match=r"key='a' names an array of an .npz file"):
         jb.read_table(write(tmp_path, "csv"), key="a")
@@ -153,7 +153,7 @@ def test_arrays_that_are_no_tables(array, message, tmp_path):
 def test_the_array_of_an_archive(tmp_path):
     path = tmp_path / "two.npz"
     np.savez(path, first=LOSSES, second=2 * LOSSES, arms=np.asarray(ARMS))
-    with pytest.raises(ValueError, match="holds tables: first, second; name one as key"):
+    with pytest.raises(ValueError, match="holds tables: first, second; pass the name of one as key"):
         jb.read_table(path)
     with pytest.raises(ValueError, match="holds no array 'third'; tables: first, second"):
         jb.read_table(path, key="third")
@@ -255,12 +255,12 @@ def test_a_scenario_of_quality_keeps_its_numbers_and_direction(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (",1,7,ok", ",fast,7,ok", "line 16: 'fast' is no number"),
-        (",1,7,ok", ",1,7", "line 16: 5 cells, but there are 6 attributes"),
-        ("'b, 1.cnf',1,kissat", "'b,1,kissat", "line 13: cells that do not end"),
+        (",1,7,ok", ",fast,7,ok", "line 16: 'fast' is not a number"),
+        (",1,7,ok", ",1,7", "line 16: 5 entries, but there are 6 attributes"),
+        ("'b, 1.cnf',1,kissat", "'b,1,kissat", "line 13: entries with wrong quotes"),
         ("runstatus", "status", "lacks the attribute runstatus; it has instance_id, repetition"),
         ("a.cnf,1,kissat,1,7,ok\na.cnf,2,kissat,?,7,crash\n", "", r"row 2 of 3, column 2 of 2 \('kissat'\)"),
-        (RUNS[RUNS.index("'b, 1") :], "", "holds no runs; they follow a line @DATA"),
+        (RUNS[RUNS.index("'b, 1") :], "", "holds no runs; put them after a line @DATA"),
     ],
 )
 def test_bad_runs(old, new, message, tmp_path):
@@ -275,7 +275,7 @@ def test_bad_runs(old, new, message, tmp_path):
         (
             "algorithm_cutoff_time: 100",
             "algorithm_cutoff_time: ?",
-            "line 13: a run without an end, and no algorithm_cut",
+            "line 13: the run did not end, and description.txt has no algorithm_cut",
         ),
         ("algorithm_cutoff_time: 100", "algorithm_cutoff_time: long", "algorithm_cutoff_time is 'long', not a number"),
         ("- runtime\nmax", "- speed\nmax", "names the measure 'speed', but .* has runtime, memory"),
@@ -370,7 +370,7 @@ def test_results_say_how_to_find_tables_that_lie_elsewhere(tmp_path, monkeypatch
     assert "start at the folder of the tables, TABLES" in page
     with pytest.warns(UserWarning, match="latency.csv does not exist"):
         done = asked("plot", "out")
-    assert "say where they are: jaxbandit plot out --data TABLES" in str(done.exception)
+    assert "pass their directory with --data: jaxbandit plot out --data TABLES" in str(done.exception)
     assert asked("plot", "out", "--data", "tables", "--format", "png").exit_code == 0
 
 
@@ -379,12 +379,12 @@ def test_a_quick_study_plays_on_tables_as_long_as_itself(tmp_path):
         np.save(tmp_path / f"{name}.npy", np.ones((rows, 2)))
     text = STUDY.replace("horizon = 4", "horizon = 5_000").replace("data/latency.csv", "*.npy")
     (tmp_path / "study.toml").write_text(text)
-    with pytest.warns(UserWarning, match=r"^short.npy is left out in stored order: 1500 rows, 2000 rounds$"):
+    with pytest.warns(UserWarning, match=r"^short.npy is left out: in stored order its 1500 rows are too few for 2000"):
         made = study.Study.load(tmp_path / "study.toml", quick=True)
     assert [(entry["table"], made.horizon) for entry in made.environments] == [("long.npy", 2_000)]
     with (
-        pytest.warns(UserWarning, match=r"rows, 5000 rounds"),
-        pytest.raises(ValueError, match=r"no table '\*.npy' of 5000 rounds"),
+        pytest.warns(UserWarning, match=r"too few for 5000 rounds"),
+        pytest.raises(ValueError, match=r"no usable table of 5000 rounds matches '\*.npy'"),
     ):
         study.Study.load(tmp_path / "study.toml")
 

@@ -161,7 +161,7 @@ def test_resumed_trace_is_the_same_to_the_bit(tmp_path):
             **TINY,
         )
     (tmp_path / "foreign.nc").write_bytes(b"no netCDF")
-    with pytest.raises(ValueError, match=r"foreign.nc is no trace of a search"):
+    with pytest.raises(ValueError, match=r"foreign.nc is not the trace of a search"):
         search(tmp_path / "foreign.nc")
 
 
@@ -169,7 +169,10 @@ def test_resumed_trace_is_the_same_to_the_bit(tmp_path):
     ("settings", "message"),
     [
         ({"parameters": ["kind"]}, "kind cannot be moved: it is static.*can be moved: rate, width"),
-        ({"parameters": ["steps"]}, "steps cannot be moved: it takes whole numbers only; can be moved: rate, width"),
+        (
+            {"parameters": ["steps"]},
+            "steps cannot be moved: it takes whole numbers.*these can be moved: rate, width",
+        ),
         ({"parameters": {"rate": [-1.0, 2.0]}}, r"bounds of Valley.rate must be positive"),
         ({"parameters": ["rate"], "patients": 3}, "unknown key 'patients'; did you mean 'patience'"),
         ({"parameters": ["rate"], "gradient": "score"}, "gradient must be 'spsa' or 'differences', got 'score'"),
@@ -295,7 +298,7 @@ def test_command_line(tmp_path):
     path.write_text(STUDY.replace(OTHER, ""))
     run = CliRunner().invoke
     done = run(app, ["tune", str(path), "--out", str(out), "--quick"], catch_exceptions=False)
-    assert "tuned, against the default" in done.stdout and "valley: " in done.stdout
+    assert "tuned values against the defaults" in done.stdout and "valley: " in done.stdout
     assert {p.name for p in out.iterdir()} == {"tune-valley.nc", "tune-valley.png"}
 
 

@@ -1,5 +1,5 @@
 """Analysis of results: means with intervals, quantiles, growth of regret, rankings, and the measured Table 1.
 
 ``statistics`` has error bars for skewed samples, ``growth`` the slopes of regret, ``ranks`` paired tests between
-policies, ``final`` the summary of a study at its last round, and ``comparison`` the table beside the paper's.
+policies, ``final`` the summary of a study at its last round, and ``comparison`` the measured Table 1.
 """

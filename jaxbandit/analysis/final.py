@@ -1,4 +1,4 @@
-"""The summary of a study at the end of its games, and what went wrong in them."""
+"""The summary of a study at the end of its games, and sentences about failed games."""
 
 from collections.abc import Iterator
 
@@ -6,11 +6,11 @@ import xarray as xr
 
 from jaxbandit.dataset.results import summary
 
-SUMMARY_BYTES = 256 << 20  # of regrets that are summarised at once
+SUMMARY_BYTES = 256 << 20  # of regret that is summarised at once
 
 
 def final_summary(ds: xr.Dataset) -> xr.Dataset:
-    """``jb.summary`` of a dataset that may not fit into memory, some cells at a time."""
+    """Returns ``jb.summary`` of a dataset that may not fit into memory: it reads a few pairs at a time."""
     if "regret" not in ds:
         return summary(ds).assign(seeds=ds.seeds)
     per_cell = max(1, ds.regret.nbytes // max(1, ds.sizes["policy"] * ds.sizes["environment"]))
@@ -31,7 +31,7 @@ def final_summary(ds: xr.Dataset) -> xr.Dataset:
 
 
 def failures(stats: xr.Dataset) -> Iterator[str]:
-    """A sentence for every policy with games that failed, and for infinite losses."""
+    """Yields a sentence for every policy with failed games, and one for infinite losses."""
     for policy in stats.policy.values:
         count = int(stats.failed.sel(policy=policy).clip(min=0).sum())  # -1: not played yet
         if count > 0:

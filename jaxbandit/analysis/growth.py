@@ -1,6 +1,6 @@
-"""How fast regret grows: slopes with intervals, and where the logarithmic regime begins.
+"""Growth of regret: slopes with intervals, and the onset of the logarithmic regime.
 
-Everything is a function of the mean curve, so intervals come from resampling whole games: the rounds of one
+Every result is a function of the mean curve, so its interval comes from resampling whole games. The rounds of one
 game stay together, whatever their correlation.
 """
 
@@ -10,7 +10,7 @@ import xarray as xr
 from jaxbandit.analysis import statistics
 from jaxbandit.analysis.statistics import NUM_RESAMPLES, Interval
 
-TINY = 1e-100  # of regret
+TINY = 1e-100  # regret below this counts as this much
 
 
 def slope(
@@ -23,23 +23,23 @@ def slope(
     num_resamples: int = NUM_RESAMPLES,
     seed: int = 0,
 ) -> xr.Dataset:
-    """The growth of mean regret over a window of rounds, by least squares on the recorded rounds.
+    """Fits the growth of mean regret over a window of rounds, by least squares on the recorded rounds.
 
     ``"log-log"`` fits log(mean regret) against log(t): the exponent, 1/alpha in the adversarial theory.
     ``"log"`` fits mean regret against log(t): regret per unit of log T, the constant of the logarithmic
     regime. The interval is a studentised bootstrap over seeds.
 
     Args:
-      regret: With dimensions ``seed`` and ``round``.
+      regret: An array with dimensions ``seed`` and ``round``.
       first: The window's first round.
-      last: Its last; default the end.
+      last: The window's last round; default the end of the run.
       kind: ``"log-log"`` or ``"log"``.
       level: Coverage.
       num_resamples: Bootstrap samples.
-      seed: Of the resampling.
+      seed: Seed of the resampling.
 
     Returns:
-      ``slope``, ``stderr``, ``low``, ``high``; NaN where the mean is not positive and has no logarithm.
+      ``slope``, ``stderr``, ``low``, ``high``; NaN if the mean is not positive, for then it has no logarithm.
 
     Example:
       >>> rng, t = np.random.default_rng(0), np.geomspace(1, 1024, 11)
@@ -76,7 +76,7 @@ def slope(
 
 
 def _exponent(curves: np.ndarray, weights: np.ndarray, resamples: np.ndarray, level: float) -> Interval:
-    """The log-log slope of one cell's mean curve; curves [rounds, seeds]."""
+    """Fits the log-log slope of one pair's mean curve; curves [rounds, seeds]."""
     count = curves.shape[-1]
     mean = curves.mean(axis=-1)
     if not (mean > 0).all():
@@ -87,7 +87,7 @@ def _exponent(curves: np.ndarray, weights: np.ndarray, resamples: np.ndarray, le
 
     means = resamples @ curves.T  # [resamples, rounds]
     positive = (means > 0).all(axis=1)
-    means = np.maximum(means, TINY)  # a mean with no logarithm is as one towards 0: of its slope the sign is known
+    means = np.maximum(means, TINY)  # a mean without a logarithm is treated as near 0, so its slope has a sign
     # A slope of logarithms is, to first order, the mean over seeds of sum_r weight_r value_r / mean_r.
     influence = (weights / means) @ curves
     variance = np.sum(resamples * influence**2, axis=1) - np.sum(resamples * influence, axis=1) ** 2
@@ -107,34 +107,34 @@ def onset(
     num_resamples: int = NUM_RESAMPLES,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Where the logarithmic regime begins: from there on, the gain per doubling of t no longer grows.
+    """Finds the onset of the logarithmic regime: the round from which the gain per doubling of t no longer grows.
 
     The rounds T, T/2, T/4, ... cut the run into doublings (regret between recorded rounds is interpolated in
-    log t). Growth like log t gains the same in each, like T^(1/alpha) 2^(1/alpha) >= 1.41 times the one before. A
-    doubling *has stopped growing* if its mean gain is surely below ``1 + margin`` times the one before:
-    the upper confidence limit of the difference is at most 0. The onset is the start of the first doubling from
-    which all have. So a run that still grows by ``1 + margin`` or more is called past its onset with a probability
-    of at most about ``1 - level``.
+    log t). Growth like log t gains the same in each doubling, and growth like T^(1/alpha) gains
+    2^(1/alpha) >= 1.41 times as much as in the doubling before. A doubling *has stopped growing* if its mean gain is
+    surely below ``1 + margin`` times the one before, that is, if the upper confidence limit of the difference is at
+    most 0. The onset is the start of the first doubling from which all have stopped. So a run that still
+    grows by ``1 + margin`` or more is called past its onset with a probability of at most about ``1 - level``.
 
     Args:
-      regret: With dimensions ``seed`` and ``round``.
-      margin: What counts as no growth.
+      regret: An array with dimensions ``seed`` and ``round``.
+      margin: Growth per doubling that counts as none.
       level: One-sided confidence of each comparison.
       num_resamples: Bootstrap samples (studentised, over seeds).
-      seed: Of the resampling.
+      seed: Seed of the resampling.
 
     Returns:
-      ``onset``, the round (NaN: not reached within the run), ``passed``, and by ``doubling`` (its last
-      round) ``gain``, ``ratio`` to the gain before, and ``stopped``.
+      ``onset``, the round (NaN if the run does not reach it), ``passed``, and by ``doubling`` (its last
+      round) ``gain``, its ``ratio`` to the gain before, and ``stopped``.
     """
     statistics.check_level(level)
     if margin <= 0:
-        raise ValueError(f"margin must be > 0, got {margin}; growth can only be told from none with room between")
+        raise ValueError(f"margin must be > 0, got {margin}; give the growth that counts as none, e.g. 0.1")
     rounds = np.asarray(regret["round"].values, np.float64)
     ends = rounds[-1] / 2.0 ** np.arange(int(np.log2(rounds[-1] / rounds[0]) + 1e-9), -1, -1)
     if ends.size < 3:
         raise ValueError(
-            f"onset compares two doublings of t, but the record runs from {rounds[0]:g} to {rounds[-1]:g}; "
+            f"onset() compares two doublings of t, but the record runs from {rounds[0]:g} to {rounds[-1]:g}; "
             "record from an earlier round or play longer"
         )
     curves, template = statistics.seeds_last(regret)
@@ -170,5 +170,5 @@ def onset(
 
 
 def _interpolation(x: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The matrix that interpolates values given at ``x`` linearly: [at, x]."""
+    """Returns the matrix that interpolates values given at ``x`` linearly: [at, x]."""
     return np.stack([np.interp(at, x, unit) for unit in np.eye(x.size)], axis=1)

@@ -1,4 +1,4 @@
-"""Who wins, and how sure: paired tests on common random numbers, corrected for their number."""
+"""Ranking of policies by paired tests on common random numbers, corrected for the number of tests."""
 
 import math
 
@@ -10,18 +10,18 @@ from jaxbandit.analysis.statistics import two_sided
 
 
 def ranking(ds: xr.Dataset, *, at: int | None = None, level: float = 0.95, variable: str = "regret") -> xr.Dataset:
-    """Policies in the order of their mean regret, environment by environment, with every pair tested.
+    """Ranks policies by mean regret in each environment, and tests every two policies against each other.
 
-    Game n of every policy meets the same luck, so two policies are compared by their difference seed by seed.
+    Policies share common random numbers, so two of them are compared by their difference seed by seed.
     The test of a zero mean is Hall's: the t statistic, transformed to take out its skewness, against
-    Student's law. The p-values of all pairs of an environment are corrected by Holm's method, so that with the stated
-    confidence *no* pair of equals is declared different.
+    Student's law. The p-values of all comparisons in an environment are corrected by Holm's method, so that with
+    the stated confidence *no* two equal policies are declared different.
 
     Args:
-      ds: What ``simulate`` returned: dimensions ``policy``, ``seed``, ``round`` and perhaps ``environment``.
+      ds: A dataset of ``simulate`` with dimensions ``policy``, ``seed``, ``round`` and perhaps ``environment``.
       at: The recorded round to compare at; default the last.
-      level: Confidence, over all pairs of an environment.
-      variable: What to rank by; less is better.
+      level: Confidence, over all comparisons in an environment.
+      variable: The variable to rank by; less is better.
 
     Returns:
       By ``policy``: ``mean``, ``rank`` (1 is least), ``beaten_by`` (how many policies are significantly
@@ -83,11 +83,11 @@ def ranking(ds: xr.Dataset, *, at: int | None = None, level: float = 0.95, varia
 
 
 def skewness_corrected_p(samples: np.ndarray) -> np.ndarray:
-    """Two-sided p-values of a zero mean along the last axis; 1 where all samples are 0.
+    """Returns two-sided p-values of a zero mean along the last axis; 1 if all samples are 0.
 
     With t the statistic and g the skewness over sqrt(n), ``t + g t^2 / 3 + g^2 t^3 / 27 + g / 6`` is
-    normal to second order, and increasing in t. Of few normal samples, whose g is small, it has Student's law with
-    n - 1 degrees of freedom, and that is what it is held against; NaN for one sample.
+    normal to second order, and increasing in t. For few normal samples, whose g is small, it has Student's law with
+    n - 1 degrees of freedom, so it is compared with that law. One sample gives NaN.
     """
     count = samples.shape[-1]
     mean, stderr = statistics.mean_and_stderr(samples)
@@ -101,7 +101,7 @@ def skewness_corrected_p(samples: np.ndarray) -> np.ndarray:
 
 
 def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's adjusted p-values along the last axis: compare with 1 - confidence.
+    """Returns Holm's adjusted p-values along the last axis, to be compared with 1 - confidence.
 
     Example:
       >>> holm(np.array([0.01, 0.04, 0.03])).round(2).tolist()

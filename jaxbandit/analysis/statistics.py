@@ -5,9 +5,10 @@ one side. The bootstrap here is *studentised*: seeds are resampled, and the resa
 units of its own standard error, which follows the skewness. Quantiles and probabilities get intervals
 that hold for every distribution. Every result says in its attribute ``band`` how it was made.
 
-Few seeds: the normal interval takes Student's quantile. A resample that drew one value only has no standard error;
-it counts as Student's quantile with the sign of its shift, so that two seeds have Student's interval, and where many
-resamples are such (up to 3 seeds, or seeds that nearly all agree) no limit is nearer than about that.
+For few seeds the normal interval takes Student's quantile. A resample that drew only one value has no standard error.
+It counts as Student's quantile with the sign of its shift, so that two seeds have Student's interval. If many
+resamples are of this kind (up to 3 seeds, or seeds that nearly all agree), both limits are at least about that far
+from the mean.
 """
 
 import functools
@@ -20,7 +21,7 @@ import xarray as xr
 from scipy import special
 
 NUM_RESAMPLES = 2_000
-KEPT = 1 << 23  # numbers of resamples that are held on to
+KEPT = 1 << 23  # resamples of at most this many numbers are cached
 
 
 class Interval(NamedTuple):
@@ -41,7 +42,7 @@ def band(
     num_resamples: int = NUM_RESAMPLES,
     seed: int = 0,
 ) -> xr.Dataset:
-    """The mean over seeds with a confidence band.
+    """Returns the mean over seeds with a confidence band.
 
     Args:
       values: Any variable with a dimension ``seed``, e.g. ``ds.regret``.
@@ -51,7 +52,7 @@ def band(
         itself. Its half-width is then a quantile of the largest deviation over rounds in units of
         standard errors: under normal multipliers (over a chi, as in Student's t), or over bootstrap samples.
       num_resamples: Bootstrap samples.
-      seed: Of the resampling.
+      seed: Seed of the resampling.
 
     Returns:
       ``mean``, ``stderr``, ``low`` and ``high``; the attribute ``band`` says how they were made.
@@ -66,7 +67,7 @@ def band(
     """
     check_level(level)
     if not isinstance(values, xr.DataArray):
-        raise ValueError(f"band takes one variable, such as ds.regret, got {type(values).__name__}")
+        raise ValueError(f"band() takes one variable, such as ds.regret, got {type(values).__name__}")
     if method not in ("normal", "bootstrap"):
         raise ValueError(f"method must be 'normal' or 'bootstrap', got {method!r}")
     if simultaneous and "round" not in values.dims:
@@ -84,16 +85,16 @@ def band(
 
 
 def quantile(values: xr.DataArray, levels: Sequence[float], *, level: float = 0.95) -> xr.Dataset:
-    """Quantiles over seeds with intervals between order statistics, valid for every distribution.
+    """Returns quantiles over seeds with intervals between order statistics, valid for every distribution.
 
     Args:
       values: Any variable with a dimension ``seed``.
-      levels: Which quantiles.
+      levels: Levels of the quantiles.
       level: Coverage of each interval, at least.
 
     Returns:
-      ``quantile_value``, ``low`` and ``high`` with a dimension ``quantile``. A limit is infinite where
-      the seeds are too few to give one (fewer than about 3 / min(q, 1 - q)).
+      ``quantile_value``, ``low`` and ``high`` with a dimension ``quantile``. A limit is infinite if
+      there are too few seeds for one (fewer than about 3 / min(q, 1 - q)).
     """
     check_level(level)
     table, template = seeds_last(values)
@@ -120,11 +121,11 @@ def quantile(values: xr.DataArray, levels: Sequence[float], *, level: float = 0.
 
 
 def exceedance(values: xr.DataArray, thresholds: Sequence[float], *, level: float = 0.95) -> xr.Dataset:
-    """The probability that a game's value exceeds x, e.g. P(R_T > x), with exact binomial limits.
+    """Returns the probability that a game's value exceeds x, e.g. P(R_T > x), with exact binomial limits.
 
     Args:
       values: Any variable with a dimension ``seed``.
-      thresholds: The x.
+      thresholds: The values of x.
       level: Coverage of each interval, at least (Clopper and Pearson).
 
     Returns:
@@ -149,9 +150,10 @@ def exceedance(values: xr.DataArray, thresholds: Sequence[float], *, level: floa
 
 
 def clopper_pearson(successes: np.ndarray, count: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the limits of a probability of which ``successes`` of ``count`` trials were seen.
+    """Returns confidence limits of a probability, given ``successes`` in ``count`` trials.
 
-    At the lower limit so many successes or more have probability (1 - level) / 2, at the upper so many or fewer.
+    At the lower limit, ``successes`` or more have probability (1 - level) / 2. At the upper limit, ``successes`` or
+    fewer have that probability.
 
     Example:
       >>> [round(float(limit), 4) for limit in clopper_pearson(np.array(3), 10, 0.95)]
@@ -164,7 +166,7 @@ def clopper_pearson(successes: np.ndarray, count: int, level: float) -> tuple[np
 
 
 def two_sided(t: np.ndarray, freedom: float) -> np.ndarray:
-    """Returns P(|T| >= |t|) of Student's law, the two-sided p-value; NaN without a degree of freedom.
+    """Returns P(|T| >= |t|) of Student's law, the two-sided p-value; NaN if there is no degree of freedom.
 
     Example:
       >>> two_sided(np.array([0.0, 12.7062047]), 1).round(6).tolist()
@@ -174,14 +176,14 @@ def two_sided(t: np.ndarray, freedom: float) -> np.ndarray:
 
 
 def normal_interval(table: np.ndarray, level: float) -> Interval:
-    """Mean +- Student's quantile in standard errors, along the last axis; NaN limits for one seed."""
+    """Returns mean +- Student's quantile in standard errors, along the last axis; NaN limits for one seed."""
     mean, stderr = mean_and_stderr(table)
     half = special.stdtrit(table.shape[-1] - 1, 0.5 + level / 2) * stderr
     return Interval(mean, stderr, mean - half, mean + half)
 
 
 def bootstrap_interval(table: np.ndarray, level: float, num_resamples: int = NUM_RESAMPLES, seed: int = 0) -> Interval:
-    """The studentised bootstrap of the mean along the last axis; every row meets the same resamples."""
+    """Returns the studentised bootstrap interval of the mean along the last axis; all rows share the resamples."""
     mean, stderr = mean_and_stderr(table)
     t = studentised(table, level, num_resamples, seed)
     upper, lower = np.quantile(t, [0.5 + level / 2, 0.5 - level / 2], axis=0)
@@ -189,26 +191,26 @@ def bootstrap_interval(table: np.ndarray, level: float, num_resamples: int = NUM
 
 
 def studentised(table: np.ndarray, level: float, num_resamples: int, seed: int) -> np.ndarray:
-    """(resampled mean - mean) / resampled standard error, for limits of a level: [resamples, ...]."""
+    """Returns (resampled mean - mean) / resampled standard error, for limits of a level: [resamples, ...]."""
     count = table.shape[-1]
     weights = resamples(count, num_resamples, seed)
     centred = (table - table.mean(axis=-1, keepdims=True)).reshape(-1, count)
     shift, square = weights @ centred.T, weights @ (centred**2).T
     variance = square - shift**2
-    # Of one value only, the difference is the rounding of two equal numbers.
+    # If a resample has only one value, its variance is the rounding error of a difference of equal numbers.
     t = in_errors(shift, stderr_of(variance, count), variance > 1e-12 * square, level, count)
     return t.reshape(-1, *table.shape[:-1])
 
 
 def in_errors(shift: np.ndarray, error: np.ndarray, known: np.ndarray, level: float, count: int) -> np.ndarray:
-    """Shifts in standard errors; Student's quantile, with the sign of the shift, where the error is not ``known``."""
+    """Divides shifts by their standard errors; if an error is not ``known``, returns +- Student's quantile."""
     unknown = np.sign(shift) * special.stdtrit(count - 1, 0.5 + level / 2)
     return np.divide(shift, error, out=unknown, where=known)
 
 
 def resamples(num_seeds: int, num_resamples: int, seed: int) -> np.ndarray:
-    """The share of each seed in each bootstrap sample: [resamples, seeds]; not to be written to."""
-    # A table of many cells asks for the same ones again and again; large ones are not held on to.
+    """Returns the share of each seed in each bootstrap sample: read-only, [resamples, seeds]."""
+    # The pairs of a study use the same resamples, so they are cached unless they are large.
     draw = _kept_resamples if num_seeds * num_resamples <= KEPT else _resamples
     return draw(num_seeds, num_resamples, seed)
 
@@ -224,19 +226,19 @@ _kept_resamples = functools.lru_cache(maxsize=2)(_resamples)
 
 
 def mean_and_stderr(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of the mean along the last axis."""
+    """Returns the mean along the last axis, and its standard error."""
     return table.mean(axis=-1), stderr_of(table.var(axis=-1), table.shape[-1])
 
 
 def stderr_of(variance: np.ndarray, count: int) -> np.ndarray:
-    """Of a mean of so many; NaN for one."""
+    """Returns the standard error of a mean of ``count`` values; NaN for one value."""
     return np.sqrt(np.maximum(variance, 0) / (count - 1 or math.nan))
 
 
 def seeds_last(values: xr.DataArray) -> tuple[np.ndarray, xr.DataArray]:
-    """The values as [..., seeds], and an array with the other dimensions and coordinates."""
+    """Returns the values as [..., seeds], and an array with the other dimensions and coordinates."""
     if "seed" not in values.dims:
-        raise ValueError(f'no dimension `seed` in {values.dims}; keep="summary" drops it: run with keep="seeds"')
+        raise ValueError(f'no dimension `seed` in {values.dims}; keep="summary" drops it, so run with keep="seeds"')
     if values.sizes["seed"] < 2:
         raise ValueError(f"an interval needs at least 2 seeds, got {values.sizes['seed']}; raise num_seeds")
     template = values.isel(seed=0, drop=True)
@@ -244,13 +246,13 @@ def seeds_last(values: xr.DataArray) -> tuple[np.ndarray, xr.DataArray]:
 
 
 def as_dataset(found: Interval, template: xr.DataArray, name: str, attrs: dict) -> xr.Dataset:
-    """An interval with the labels of ``template``."""
+    """Returns an interval as a dataset with the labels of ``template``."""
     parts = dict(zip((name, "stderr", "low", "high"), found, strict=True))
     return xr.Dataset({key: template.copy(data=data) for key, data in parts.items()}, attrs=attrs)
 
 
 def check_level(level: float) -> None:
-    """Raises if ``level`` is no coverage."""
+    """Raises unless ``level`` lies between 0 and 1."""
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
 
@@ -258,10 +260,10 @@ def check_level(level: float) -> None:
 def _simultaneous(table: np.ndarray, axis: int, level: float, method: str, num_resamples: int, seed: int) -> Interval:
     mean, stderr = mean_and_stderr(table)
     if method == "bootstrap":
-        # Where the seeds are too few to show how rounds hang together, Bonferroni's correction needs not know.
+        # Few seeds do not show how rounds are correlated; Bonferroni's correction does not need the correlation.
         t = studentised(table, 1 - (1 - level) / mean.shape[axis], num_resamples, seed)
     else:
-        # Normal multipliers give a Gaussian curve with the correlation of the rounds; one chi for all makes it a t.
+        # Normal multipliers give a Gaussian curve with the correlation of the rounds; one common chi makes it a t.
         count, rng = table.shape[-1], np.random.default_rng(seed)
         normal = rng.standard_normal((num_resamples, count))
         normal /= np.sqrt(count * rng.chisquare(count - 1, (num_resamples, 1)))
@@ -272,5 +274,5 @@ def _simultaneous(table: np.ndarray, axis: int, level: float, method: str, num_r
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Quotient; 0 where all seeds agree."""
+    """Returns the quotient; 0 where the denominator is 0, because all seeds agree."""
     return np.divide(above, below, out=np.zeros(np.broadcast_shapes(above.shape, below.shape)), where=below > 0)

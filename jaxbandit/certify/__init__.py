@@ -1,6 +1,6 @@
-"""Certificates of uniINF: games in float64, held against what its analysis proves, round by round.
+"""Certificates of uniINF: games in float64 that are checked against its analysis, round by round.
 
-``facts`` lists what is proved about every trajectory, and ``certificates`` plays games and checks the facts.
+``facts`` lists the facts that are proved about every trajectory, and ``certificates`` plays games and checks the facts.
 """
 
 import warnings
@@ -25,5 +25,5 @@ def __getattr__(name: str):
     current = name.replace("worlds", "environments")
     if current == name or current not in globals():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(f"certify.{name} is now certify.{current}", DeprecationWarning, stacklevel=2)
+    warnings.warn(f"certify.{name} has been renamed; use certify.{current}", DeprecationWarning, stacklevel=2)
     return globals()[current]

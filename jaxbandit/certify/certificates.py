@@ -1,7 +1,7 @@
-"""Certificates: uniINF played in float64 and held against what its analysis proves, round by round.
+"""Certificates: games of uniINF in float64 that are checked against its analysis, round by round.
 
-``facts.Certified`` does the checking inside the compiled game; here the games are run, the facts that hold
-in expectation are tested over the seeds, and the outcome is put into words.
+``facts.Certified`` checks the facts inside the compiled game. This module runs the games, tests the facts that
+hold in expectation over the seeds, and describes the outcome.
 """
 
 import functools
@@ -20,15 +20,15 @@ from jaxbandit.certify.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.engine import Engine, Job, Timing, best_fixed_arms, run_job
 from jaxbandit.environments import Bernoulli, Pareto, StudentT, Switching
 from jaxbandit.game import Environment
-from jaxbandit.policies import UniINF
+from jaxbandit.policies import UniINF, UniINFVariant
 from jaxbandit.progress import Progress, bar
 from jaxbandit.studies import entries, study
 
 HORIZON, NUM_SEEDS = 10_000, 1_280  # times eight environments: 1e8 seed-rounds
 QUICK_HORIZON, QUICK_SEEDS = 1_000, 64
-LEVEL = 0.9999  # of the intervals over seeds
+LEVEL = 0.9999  # coverage of the intervals over seeds
 
-# uniINF with a mistake in it; each must be found out.
+# Variants of uniINF with a mistake; the certificate must detect each of them.
 CONTROLS: dict[str, dict[str, Any]] = {
     "threshold doubled": {"threshold": 0.5},
     "no clip": {"scale_loss": "raw"},
@@ -68,8 +68,8 @@ def read_environments(text: str) -> dict[str, Environment]:
             )
         except tomllib.TOMLDecodeError as error:
             raise ValueError(
-                f'--environment {text!r} is no inline table: {error}; write \'{{name = "pareto", means = [0.5, 1.0], '
-                "tail_index = 1.3}' or the path of a study file"
+                f'--environment {text!r} is not an inline table: {error}; write \'{{name = "pareto", '
+                "means = [0.5, 1.0], tail_index = 1.3}' or the path of a study file"
             ) from None
         listed = [entries.read_entry(entry, "environments", pathlib.Path(), {})]
     return {repr(point): point for entry in listed for point in entry.grid().points}
@@ -90,15 +90,15 @@ def certify(
       environments: Environments by the label they are reported under.
       horizon: Rounds to play, also the policy's T; at least as many as arms.
       num_seeds: Games per environment.
-      seed: Seeds the games.
-      engine: How to run; does not change the numbers.
-      **fields: Of ``UniINF``; anything but its defaults is a negative control.
+      seed: The study seed.
+      engine: The settings of the engine; they do not change the numbers.
+      **fields: Fields of ``UniINFVariant``; any of them makes the games a negative control.
 
     Returns:
       By ``environment`` and ``fact``: ``violations``, ``worst`` (the largest left/right of an
-      inequality, the largest relative error of an equality), ``seed`` and ``round`` where it was seen
-      (round 0: in none). By ``environment`` and ``expectation``: ``ratio`` of the two sides, and
-      ``excess`` of the left over the right with its ``low`` and ``high``; NaN where the environment
+      inequality, the largest relative error of an equality), ``seed`` and ``round`` in which it occurred
+      (round 0 means none). By ``environment`` and ``expectation``: ``ratio`` of the two sides, and
+      ``excess`` of the left over the right with its ``low`` and ``high``; NaN if the environment
       declares no moment. By ``environment``: ``tolerance`` and the number of ``failed`` games.
 
     Example:
@@ -112,12 +112,12 @@ def certify(
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
     if not environments:
-        raise ValueError("no environment to certify; give at least one, or default_environments()")
+        raise ValueError("environments is empty; pass at least one, for example default_environments()")
     for label, environment in environments.items():
         if not 2 <= environment.num_arms <= horizon:
             raise ValueError(
-                f"the facts speak of 2 <= K <= T, got K = {environment.num_arms}, T = {horizon} in {label}; "
-                "give at least two arms and a longer horizon"
+                f"the facts need 2 <= K <= T, got K = {environment.num_arms}, T = {horizon} in {label}; "
+                "use at least two arms and a longer horizon"
             )
     config, games, parts = engine or Engine(), horizon * num_seeds, []
     with bar(config.progress) as progress:
@@ -138,17 +138,17 @@ def certify(
 
 
 def holds(ds: xr.Dataset) -> bool:
-    """Whether no fact was violated, no game failed, and no expectation is surely above its bound."""
+    """Returns whether no fact was violated, no game failed, and no expectation is surely above its bound."""
     return not (ds.violations.any() or ds.failed.any() or (ds.low > 0).any())
 
 
 def broken(ds: xr.Dataset) -> list[str]:
-    """Names of the violated facts."""
+    """Returns the names of the violated facts."""
     return [str(name) for name in ds.fact.values[(ds.violations > 0).any("environment").values]]
 
 
 def run_controls(horizon: int = QUICK_HORIZON, num_seeds: int = QUICK_SEEDS, seed: int = 0) -> dict[str, list[str]]:
-    """The facts each broken uniINF violates, by control; one that violates none means that the certificate is blind."""
+    """Returns the facts that each broken uniINF violates, by control; an empty list means an undetected mistake."""
     label, environment = next(iter(default_environments().items()))
     sizes = {"horizon": horizon, "num_seeds": num_seeds, "seed": seed}
     return {name: broken(certify({label: environment}, **sizes, **fields)) for name, fields in CONTROLS.items()}
@@ -165,7 +165,7 @@ def _certify_one(
     names = ("violations", "worst", "at", "sums", "last_growth")
     blocks: list[dict[str, np.ndarray]] = []
     with jax.enable_x64(True):
-        policy = UniINF(horizon=float(horizon), **fields)
+        policy = (UniINFVariant if fields else UniINF)(horizon=float(horizon), **fields)
         job = Job(
             policies=[Certified(policy, best_arm=int(best_fixed_arms(environment, np.array([horizon]))[0]))],
             environments=[environment],
@@ -199,7 +199,7 @@ def _certify_one(
 
 
 def _expectations(policy: UniINF, environment: Environment, horizon: int, sums: Mapping[str, np.ndarray]) -> dict:
-    """Both sides of the facts in expectation, by the mean over seeds, with an interval for the difference."""
+    """Estimates both sides of the facts in expectation by means over seeds, with an interval of the difference."""
     K, T, S_1 = environment.num_arms, horizon, policy.initial_scale
     log_T = math.log(T)
     moment, alpha = getattr(environment, "moment", None), getattr(environment, "moment_order", None)
@@ -226,7 +226,7 @@ def _expectations(policy: UniINF, environment: Environment, horizon: int, sums: 
 
 
 def tables(ds: xr.Dataset) -> Sequence[Any]:
-    """The outcome as rich tables: the facts over all environments, then the expectations environment by environment."""
+    """Returns the outcome as rich tables: the facts over all environments, then the expectations in each."""
     from rich.table import Table
     from rich.text import Text
 
@@ -243,7 +243,7 @@ def tables(ds: xr.Dataset) -> Sequence[Any]:
     title = f"in expectation: left/right, and left - right with its interval ({ds.interval})"
     expected = Table("environment", title=title, title_justify="left")
     for statement in EXPECTATIONS.values():
-        expected.add_column(Text(statement))  # Text: brackets are no markup
+        expected.add_column(Text(statement))  # as Text, so that rich does not read brackets as markup
     for label in ds.environment.values:
         cells = []
         for name in EXPECTATIONS:

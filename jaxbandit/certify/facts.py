@@ -1,10 +1,10 @@
-r"""What the analysis of uniINF proves about every trajectory, checked while the game is played.
+r"""Facts that the analysis of uniINF proves about every trajectory, checked while the game is played.
 
-``Certified`` wraps a policy and plays as it does; beside the policy's state it carries sums over the
-rounds so far and, for each fact, how often it failed, how close it came and in which round. It is a
-policy like any other, so the engine batches it. What a round adds to L and S is read off the wrapped
-policy's own update, and held against Algorithm 1 recomputed from x, S and the loss: a mistake in the
-policy is found, not repeated. docs/certificates.md states the facts and derives the tolerance.
+``Certified`` wraps a policy and plays as it does. Beside the policy's state it carries sums over the
+rounds so far and, for each fact, the number of violations, the tightest ratio and its round. It is a
+policy like any other, so the engine batches it. It reads the increments of L and S off the wrapped
+policy's own update and compares them with Algorithm 1, recomputed from x, S and the loss, so that a
+mistake in the policy is found, not repeated. docs/certificates.md states the facts and derives the tolerance.
 """
 
 import math
@@ -17,10 +17,10 @@ from jaxbandit.game import compensated_add
 from jaxbandit.policies.uniinf import SMALLEST_REST, UniINFState
 from jaxbandit.types import Array, field, pytree
 
-ORDERS = (1.0, 1.25, 1.5, 1.75, 2.0)  # the a at which S is held against sum |l|^a
-FLOOR = 1e-290  # squares of tiny losses leave the range of float64
+ORDERS = (1.0, 1.25, 1.5, 1.75, 2.0)  # the a at which S is compared with sum |l|^a
+FLOOR = 1e-290  # squares of smaller losses leave the range of float64
 LARGEST_LOSS = 1e100  # a loss is skipped long before; its square still fits
-LARGEST_RATIO = 1e300  # stands for NaN and infinity, so that the state stays finite
+LARGEST_RATIO = 1e300  # replaces NaN and infinity, so that the state stays finite
 
 
 class Fact(NamedTuple):
@@ -28,7 +28,7 @@ class Fact(NamedTuple):
 
     statement: str
     equal: bool = False  # an equality is reported by its relative error, an inequality by its ratio
-    printed: bool = False  # with the paper's constant, where the sharp one is smaller
+    printed: bool = False  # has the paper's constant, although the sharp one is smaller
 
 
 FACTS: dict[str, Fact] = {
@@ -71,7 +71,7 @@ SUMS = (
 
 
 class CertifiedState(NamedTuple):
-    """The wrapped policy's state, sums over rounds, and how the facts fared."""
+    """The wrapped policy's state, sums over rounds, and the outcome of the checks."""
 
     policy: UniINFState
     last_growth: Array  # []  S_t - S_(t-1), with S_0 = 0
@@ -86,7 +86,7 @@ class CertifiedState(NamedTuple):
 
 @pytree
 class Certified:
-    """A policy of uniINF's form that is held against the facts in every round.
+    """A policy of uniINF's form whose facts are checked in every round.
 
     Attributes:
       policy: The policy that plays: a ``UniINF``, or one with its state.
@@ -115,7 +115,7 @@ class Certified:
     best_arm: float = field(default=0.0, ge=0, whole=True, hint="arms are counted from 0")
 
     def init(self, num_arms: int) -> CertifiedState:
-        """No round played, nothing violated."""
+        """Returns the state before the first round, without violations."""
         if jnp.result_type(float) != jnp.float64:
             raise ValueError('Certified plays in float64, got float32; pass simulate(..., dtype="float64")')
         inner = self.policy.init(num_arms)
@@ -124,11 +124,11 @@ class Certified:
         return CertifiedState(inner, inner.scale, zeros, zeros, sums, sums, none, facts, none)
 
     def probabilities(self, state: CertifiedState, t: Array, key) -> Array:
-        """The wrapped policy's."""
+        """Returns the wrapped policy's probabilities."""
         return self.policy.probabilities(state.policy, t, key)
 
     def update(self, state: CertifiedState, t: Array, x: Array, arm: Array, loss: Array) -> CertifiedState:
-        """The wrapped policy's update, then the facts of the round."""
+        """Updates the wrapped policy, then checks the facts of the round."""
         game = _Round(self.policy, state, t, x, arm, loss)
         sums, sums_lost = compensated_add(state.sums, state.sums_lost, game.terms(self.best_arm))
         estimates, estimates_lost = compensated_add(state.estimates, state.estimates_lost, game.estimate_by_arm)
@@ -151,12 +151,12 @@ class Certified:
 
 
 def tolerance(num_arms: int, dtype=jnp.float64) -> float:
-    """Relative rounding error allowed in a fact: 64 K eps; docs/certificates.md derives it."""
+    """Returns the relative rounding error allowed in a fact, 64 K eps; docs/certificates.md derives it."""
     return 64 * num_arms * float(jnp.finfo(dtype).eps)
 
 
 class _Round:
-    """One round seen from outside: what the policy did, and what it should have done."""
+    """One round seen from outside: the policy's update beside that of Algorithm 1."""
 
     def __init__(self, policy: Any, state: CertifiedState, t: Array, x: Array, arm: Array, loss: Array):
         before = state.policy
@@ -169,7 +169,7 @@ class _Round:
         self.after = policy.update(before, t, x, arm, loss)
         self.z = policy.probabilities(self.after._replace(scale=self.S), t, None)
 
-        # What a round adds depends on x and S alone: seen from L = 0 it is exact.
+        # The increments of a round depend on x and S alone, so they are exact from L = 0.
         zeros = jnp.zeros_like(x)
         probe = policy.update(UniINFState(zeros, self.S, zeros, jnp.zeros_like(self.S)), t, x, arm, loss)
         at_arm = pick(probe.cumulative_loss, arm)
@@ -180,14 +180,14 @@ class _Round:
         self.skipped = (self.estimate == 0) & (jnp.abs(loss) > FLOOR)
 
         # x/z - 1 without cancellation: 1/z - 1/x is the estimate over S at the arm plus a multiplier,
-        # and the multiplier is what makes z sum to one.
+        # and the multiplier makes z sum to one.
         weight = x * self.z
         share = weight / jnp.sum(weight)
         w = x * (self.estimate / self.S) * jnp.where(self.played, rest(share, arm), -pick(share, arm))
         self.div = self.S * jnp.sum(_w_minus_log1p(w))
 
     def terms(self, best_arm: Array | float) -> Array:
-        """What the round adds to ``SUMS``."""
+        """Returns the terms that the round adds to ``SUMS``."""
         suffered = self.estimate * self.x_arm
         log_barrier = self.last_growth * jnp.sum(jnp.log(self.x))
         size = jnp.minimum(jnp.abs(self.loss), LARGEST_LOSS)
@@ -209,14 +209,14 @@ class _Round:
         ])  # fmt: skip
 
     def facts(self, sums: dict[str, Array], estimates: Array) -> dict[str, tuple[Array, Array]]:
-        """Whether each fact is violated in this round, and its ratio or relative error."""
+        """Returns for each fact whether this round violates it, and its ratio or relative error."""
         S, K, log_T, z, x = self.S, self.K, self.log_T, self.z, self.x
         growths, S_next = sums["growth"], self.S_1 + sums["growth"]
         most = 1 / (16 * K * log_T)
         relative = self.growth / S * (2 + self.growth / S)
         weighted = (self.estimate * self.x_arm * self.x_rest) ** 2 / S
 
-        # The benchmark that leaves the least room is z_n: it minimises what y adds to the bound, so it stands for all.
+        # The benchmark that leaves the least room is z_n: it minimises what y adds to the bound, so it suffices.
         log_z = S * jnp.sum(jnp.log(z))
         regret = sums["suffered"] - jnp.sum(z * estimates)
         bound = sums["div"] + sums["log_barrier"] - log_z
@@ -254,7 +254,7 @@ class _Round:
         }
 
     def _estimate(self) -> tuple[Array, Array]:
-        """Lines 5 to 7 of Algorithm 1; within rounding of the threshold either side of it will do."""
+        """Computes lines 5 to 7 of Algorithm 1; within rounding of the threshold either side of it is allowed."""
         threshold, size = self.S / (4 * self.x_rest), jnp.abs(self.loss)
         kept = self.loss / self.x_arm
         near = jnp.abs(size - threshold) <= tolerance(self.K, self.x.dtype) * threshold
@@ -262,36 +262,36 @@ class _Round:
         return self._equal(self.estimate, jnp.where(near & (self.estimate == 0), 0, jnp.where(near, kept, expected)))
 
     def _growth(self) -> Array:
-        """Eq. (4), line 8 of Algorithm 1."""
+        """Computes Eq. (4), line 8 of Algorithm 1."""
         clipped = jnp.minimum(jnp.abs(self.loss), self.S / (4 * self.x_rest))
         square = (clipped * self.x_rest) ** 2 / (self.K * self.log_T)
         return square / (self.S + jnp.sqrt(self.S**2 + square))
 
     def _scale_bound(self, sums: dict[str, Array]) -> Array:
-        """The smallest over a."""
+        """Returns the smallest bound over a."""
         terms = [(a, 2 * 4 ** (a - 2) * sums[f"moment_{a:g}"] / (self.K * self.log_T)) for a in ORDERS]
         roots = [term if a == 1 else jnp.exp(jnp.log(term) / a) for a, term in terms]
         return jnp.maximum(math.sqrt(2) * self.S_1, jnp.min(jnp.stack(roots)))
 
     def _at_most(self, left: Array, right: Any, size: Any = 0.0) -> tuple[Array, Array]:
-        """``left <= right``, with left/right; 1 where they differ by rounding alone."""
+        """Checks ``left <= right`` and returns left/right; the ratio is 1 if they differ by rounding alone."""
         right = jnp.asarray(right, left.dtype)
         larger = jnp.maximum(jnp.abs(left), jnp.abs(right))
         slack = tolerance(self.K, left.dtype) * jnp.maximum(larger, size) + FLOOR
-        # Where a regret meets a bound below 0, their distance counts, in units of the larger.
+        # If a bound is below 0, the ratio is their distance in units of the larger.
         ratio = jnp.where(right > FLOOR, left, left - right + larger) / jnp.where(right > FLOOR, right, larger + FLOOR)
         ratio = jnp.where(jnp.abs(left - right) <= slack, 1, ratio)
-        return ~(left - right <= slack), jnp.where(larger <= FLOOR, 0, ratio)  # 0 <= 0 is no news
+        return ~(left - right <= slack), jnp.where(larger <= FLOOR, 0, ratio)  # 0 <= 0 carries no information
 
     def _equal(self, left: Array, right: Any, size: Any = 0.0) -> tuple[Array, Array]:
-        """``left == right``, entry by entry, with the relative error."""
+        """Checks ``left == right`` entry by entry and returns the relative error."""
         larger = jnp.maximum(jnp.maximum(jnp.abs(left), jnp.abs(right)), size)
         error = jnp.max(jnp.abs(left - right) / jnp.maximum(larger, FLOOR))
         return ~(error <= tolerance(self.K, left.dtype)), error
 
 
 def _w_minus_log1p(w: Array) -> Array:
-    """The difference w - log(1 + w): by its series where the difference would cancel."""
+    """Returns w - log(1 + w), by its series if the difference would cancel."""
     series = jnp.zeros_like(w)
     for k in reversed(range(12)):
         series = 1 / (k + 2) - w * series

@@ -1,4 +1,4 @@
-"""Commands of the command line that ask more than ``run``."""
+"""The commands ``jaxbandit sensitivity`` and ``jaxbandit certify``."""
 
 import json
 import pathlib
@@ -15,13 +15,13 @@ from jaxbandit.studies.study import Study
 
 def sensitivity(
     study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML) with a section `sensitivity`.")],
-    out: Annotated[pathlib.Path | None, typer.Option(help="Directory for results; default as for `run`.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in seconds.")] = False,
+    out: Annotated[pathlib.Path | None, typer.Option(help="Results directory; default results/STUDY.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Run a cut-down version that takes seconds.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the results, as JSON.")] = False,
     formats: Annotated[str, typer.Option("--format", help="File endings of the figures, comma-separated.")] = "png",
 ) -> None:
-    """Says how regret depends on parameters: derivatives, Sobol' indices, screening; tables, datasets, figures."""
+    """Measures how parameters change regret: derivatives, Sobol' indices, screening; writes datasets and figures."""
     from jaxbandit import sensitivity as asked
     from jaxbandit.sensitivity import tables
 
@@ -38,7 +38,7 @@ def sensitivity(
     except KeyboardInterrupt:
         command = ["jaxbandit", "sensitivity", str(study), *(["--out", str(out)] if out else [])]
         command += ["--quick"] if quick else []
-        print(f"\nstopped; finished results are kept in {directory}. To go on: {shlex.join(command)}", file=sys.stderr)
+        print(f"\nstopped; finished results are in {directory}. To continue: {shlex.join(command)}", file=sys.stderr)
         raise typer.Exit(130) from None
     figures = asked.draw(results, directory / "figures", formats=[ending.strip() for ending in formats.split(",")])
     if as_json:
@@ -53,7 +53,7 @@ def sensitivity(
 
 
 def certify(
-    quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run a cut-down version that takes a minute.")] = False,
     environment: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,12 +62,12 @@ def certify(
             help="A study file, or '{name = \"pareto\", means = [0.5, 1.0], tail_index = 1.3}'; repeatable.",
         ),
     ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Rounds of a game.")] = None,
-    num_seeds: Annotated[int | None, typer.Option(help="Games per environment.")] = None,
-    seed: Annotated[int, typer.Option(help="Seeds the games.")] = 0,
-    controls: Annotated[bool, typer.Option(help="Also run three broken uniINFs, which must fail.")] = True,
+    horizon: Annotated[int | None, typer.Option(help="Rounds of each game.")] = None,
+    num_seeds: Annotated[int | None, typer.Option(help="Seeds, that is games, per environment.")] = None,
+    seed: Annotated[int, typer.Option(help="Study seed, from which all games draw.")] = 0,
+    controls: Annotated[bool, typer.Option(help="Also check three broken variants of uniINF, which must fail.")] = True,
 ) -> None:
-    """Plays uniINF in float64 and checks what is proved about it at every round; exit code 1 if a fact fails."""
+    """Plays uniINF in float64 and checks its proved facts at every round; exits with code 1 if a fact fails."""
     from jaxbandit.certify import certificates as certificates
 
     console = Console(width=None if sys.stdout.isatty() else 160)
@@ -87,5 +87,12 @@ def certify(
     )
     for name, facts in (certificates.run_controls(seed=seed) if controls else {}).items():
         good = good and bool(facts)
-        console.print(f"control, {name}: " + (f"fails, as it must ({', '.join(facts)})" if facts else "PASSES: blind"))
+        console.print(
+            f"control {name} "
+            + (
+                f"was detected: it violates {', '.join(facts)}"
+                if facts
+                else "was NOT detected: at least one fact should have failed"
+            )
+        )
     raise typer.Exit(0 if good else 1)

@@ -25,17 +25,17 @@ from jaxbandit.studies import figures
 from jaxbandit.studies.study import DataNeededError, Study
 from jaxbandit.version import __version__
 
-# xarray and what needs it is imported by the commands, late: it takes as long as a third of JAX.
+# The commands import xarray, and the modules that need it, late: the import takes a third as long as that of JAX.
 if TYPE_CHECKING:
     import xarray as xr
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Simulates heavy-tailed bandits: whole studies as one compiled call.",
+    help="Simulates heavy-tailed bandits. Each policy class with each environment class is one compiled call.",
 )
-DATA_HELP = "Directory in which a study's tables are looked for; default beside the study file."
-# Wide enough for a table when the output is piped, where rich would assume 80 columns.
+DATA_HELP = "Directory of the study's data tables; default the directory of the study file."
+# If the output is piped, rich assumes 80 columns, which are too few for a table.
 console = Console(width=None if sys.stdout.isatty() else 160)
 
 
@@ -57,20 +57,20 @@ def _options(
 @app.command()
 def run(
     study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")],
-    out: Annotated[pathlib.Path | None, typer.Option(help="Directory for cells and results.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A cut-down version, in seconds.")] = False,
+    out: Annotated[pathlib.Path | None, typer.Option(help="Results directory; default results/STUDY.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Run a cut-down version that takes seconds.")] = False,
     data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the results, as JSON.")] = False,
     precision: Annotated[
-        float | None, typer.Option(help="Add seeds until the 95 % band of the mean is this narrow, relative to it.")
+        float | None, typer.Option(help="Add seeds until half the 95 % band is at most this share of the mean.")
     ] = None,
     dask: Annotated[str | None, typer.Option(help="Play on the workers of this Dask scheduler (HOST:PORT).")] = None,
     coordinator: Annotated[str | None, typer.Option(help="HOST:PORT of the first of several processes.")] = None,
-    num_processes: Annotated[int | None, typer.Option(help="How many there are (found out under Slurm).")] = None,
-    process_id: Annotated[int | None, typer.Option(help="Which of them this is, from 0.")] = None,
+    num_processes: Annotated[int | None, typer.Option(help="Number of processes; default that of Slurm.")] = None,
+    process_id: Annotated[int | None, typer.Option(help="Number of this process, from 0.")] = None,
 ) -> None:
-    """Plays what is missing of a study; prints a table, writes cells, a dataset and its figures."""
+    """Plays the missing cells of a study, writes a dataset and figures, and prints a table of regret."""
     try:
         plan = _read(study, quick, precision, data)
     except DataNeededError as needed:
@@ -125,10 +125,13 @@ def run(
         console.print(tables.regret_table(stats))
         for sentence in final.failures(stats):
             console.print(sentence, style="red", markup=False)
-        aside = f"; {_count(report.aside, 'cell')} of another platform or version left aside" if report.aside else ""
+        aside = f"; {_count(report.aside, 'cell')} of another platform or version not used" if report.aside else ""
         console.print(f"{_count(report.played, 'cell')} played, {report.found} found{aside}")
         if report.others:
-            console.print(f"{_count(report.others, 'cell')} of another study stay beside them; this one's are shown")
+            console.print(
+                f"This directory also holds {_count(report.others, 'cell')} of another study. "
+                "They are kept but not shown."
+            )
         console.print(written, markup=False)
     drawn = outcome.draw(plan, ds, stats, directory)
     if talk:
@@ -143,12 +146,14 @@ def run(
 @app.command()
 def plan(
     study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")],
-    out: Annotated[pathlib.Path | None, typer.Option(help="Directory whose cells are not counted.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="The cut-down version.")] = False,
+    out: Annotated[
+        pathlib.Path | None, typer.Option(help="Results directory; cells already there are left out of the estimate.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Estimate the cut-down version.")] = False,
     data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the estimate as JSON.")] = False,
 ) -> None:
-    """Says what a study will take, from a short probe; runs and writes nothing."""
+    """Estimates the time, memory and disk space of a study from a short probe; writes no results."""
     from jaxbandit.cli import tables
     from jaxbandit.runs import forecast
 
@@ -163,16 +168,16 @@ def plan(
 
 @app.command()
 def plot(
-    source: Annotated[pathlib.Path, typer.Argument(help="What `run` left: its directory, or a dataset (.nc).")],
+    source: Annotated[pathlib.Path, typer.Argument(help="A results directory of `run`, or a dataset (.nc).")],
     out: Annotated[
-        pathlib.Path | None, typer.Option(help="Directory for the figures; default beside the data.")
+        pathlib.Path | None, typer.Option(help="Directory for the figures; default `figures` beside the data.")
     ] = None,
-    formats: Annotated[str, typer.Option("--format", help="File endings, comma-separated.")] = "pdf,png",
-    band: Annotated[str, typer.Option(help="normal or bootstrap.")] = "normal",
-    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Bands that cover whole curves.")] = False,
+    formats: Annotated[str, typer.Option("--format", help="File endings of the figures, comma-separated.")] = "pdf,png",
+    band: Annotated[str, typer.Option(help="Method of the confidence bands: normal or bootstrap.")] = "normal",
+    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Draw bands that cover whole curves.")] = False,
     data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
 ) -> None:
-    """Draws the figures its study names; by default regret, growth, heat maps, tails, decomposition."""
+    """Draws the figures that the study names; by default regret, growth, heat maps, tails, decomposition."""
     from jaxbandit import plots
     from jaxbandit.store.assemble import opened
 
@@ -180,8 +185,8 @@ def plot(
     environments = plots.environments_of(ds, data)
     if not environments and data is None and figures.need_environments(ds.attrs.get("study", "")):
         raise ValueError(
-            "its figures need the environments, and tables of the study are not found from here; "
-            f"say where they are: {shlex.join(['jaxbandit', 'plot', str(source), '--data', 'TABLES'])}"
+            "cannot rebuild the study's environments: its data tables were not found; "
+            f"pass their directory with --data: {shlex.join(['jaxbandit', 'plot', str(source), '--data', 'TABLES'])}"
         )
     made = plots.draw(
         ds,
@@ -198,14 +203,14 @@ def plot(
 @app.command("report")
 def report_(
     source: Annotated[
-        pathlib.Path, typer.Argument(help="A directory that `run`, `sensitivity`, `tune`, `worst` left; a .nc.")
+        pathlib.Path, typer.Argument(help="Results directory of `run`, `sensitivity`, `tune` or `worst`; or a .nc.")
     ],
-    out: Annotated[pathlib.Path | None, typer.Option(help="The page; default report.html beside the data.")] = None,
-    band: Annotated[str, typer.Option(help="normal or bootstrap.")] = "normal",
-    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Bands that cover whole curves.")] = False,
+    out: Annotated[pathlib.Path | None, typer.Option(help="The file; default report.html beside the data.")] = None,
+    band: Annotated[str, typer.Option(help="Method of the confidence bands: normal or bootstrap.")] = "normal",
+    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Draw bands that cover whole curves.")] = False,
     data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
 ) -> None:
-    """Writes one HTML page that works offline: who won and how sure, curves, growth, sensitivity, tests, provenance."""
+    """Writes one HTML page that works offline: ranking with tests, curves, growth, sensitivity, provenance."""
     from jaxbandit import report
 
     page = report.write(source, out, method=band, simultaneous=simultaneous, data=data)
@@ -219,7 +224,7 @@ searches.register(app)
 
 @app.command("list")
 def list_() -> None:
-    """Names of the policies and environments that a study may use."""
+    """Lists the policies and environments that a study may use, with their keys."""
     from jaxbandit.cli import tables
     from jaxbandit.studies import entries
 
@@ -230,11 +235,11 @@ def list_() -> None:
 @app.command()
 def inspect(
     table: Annotated[pathlib.Path, typer.Argument(help="A .npy, .npz, .csv or .parquet file, or an ASlib folder.")],
-    out: Annotated[pathlib.Path | None, typer.Option(help="The picture; default results/inspect-NAME.png.")] = None,
-    key: Annotated[str | None, typer.Option(help="The array of an .npz file.")] = None,
-    rewards: Annotated[bool, typer.Option("--rewards", help="Larger is better: look at the negated entries.")] = False,
+    out: Annotated[pathlib.Path | None, typer.Option(help="Figure to write; default results/inspect-NAME.png.")] = None,
+    key: Annotated[str | None, typer.Option(help="Name of the array in an .npz file.")] = None,
+    rewards: Annotated[bool, typer.Option("--rewards", help="The table holds rewards: negate its entries.")] = False,
 ) -> None:
-    """Looks at a measured table: tails, gap, scale, assumptions; leaves a picture."""
+    """Inspects a table of measured losses: tails, gap, scale, assumptions; writes a figure."""
     from jaxbandit.cli import tables
     from jaxbandit.plots.tails import tails
     from jaxbandit.tables import inspection
@@ -252,7 +257,7 @@ def inspect(
 
 @app.command()
 def doctor() -> None:
-    """Shows versions, cores, devices, where compiled code is kept, and how every policy is played here, and why."""
+    """Shows versions, cores, devices, the cache of compiled code, and how each policy is played, and why."""
     from jaxbandit.cli import tables
     from jaxbandit.policies import POLICIES
 
@@ -279,7 +284,7 @@ def _team(
 
 
 def _directory(study: pathlib.Path, quick: bool) -> pathlib.Path:
-    """Where results go unless --out says otherwise; a quick run's rounds are not those of the whole study."""
+    """Returns the default results directory; a quick run has its own, because it plays other rounds."""
     return pathlib.Path("results") / (f"{study.stem}-quick" if quick else study.stem)
 
 
@@ -295,12 +300,12 @@ def _say_how_to_resume(
     command += ["--data", str(data)] if data else []
     kept = "finished cells and games under way are kept" if saved else "finished cells and checkpoints are kept"
     sys.stdout.flush()
-    print(f"\nstopped; {kept} in {directory}. To go on: {shlex.join(command)}", file=sys.stderr, flush=True)
-    os._exit(130)  # past the thread, which may be inside the compiler
+    print(f"\nstopped; {kept} in {directory}. To continue: {shlex.join(command)}", file=sys.stderr, flush=True)
+    os._exit(130)  # does not wait for the thread, which may be inside the compiler
 
 
 def main() -> None:
-    """Runs the command line; bad input ends with its message and exit code 2."""
+    """Runs the command line; if the input is invalid, prints the error and exits with code 2."""
     warnings.showwarning = _show_warning
     try:
         app()

@@ -1,4 +1,4 @@
-"""What a run leaves beside its cells: the dataset in one file, and figures."""
+"""Files that a run writes beside its cells: the dataset in one file, and figures."""
 
 import pathlib
 import warnings
@@ -13,21 +13,21 @@ DATASET_BYTES = 1 << 30  # a dataset up to this size is also written as one file
 
 
 def write(ds: xr.Dataset, directory: pathlib.Path) -> str:
-    """Writes the dataset, unless it is large; says where it is."""
+    """Writes the dataset to one file, unless it is large; returns a line that says where the dataset is."""
     path = directory / "dataset.nc"
     if ds.nbytes > DATASET_BYTES:
         path.unlink(missing_ok=True)
-        return f"dataset {tables.size(ds.nbytes)}: open it with jb.load({str(directory)!r})"
+        return f"dataset {tables.size(ds.nbytes)}, too large for one file: open it with jb.load({str(directory)!r})"
     try:
         content = ds.load().to_netcdf(engine="h5netcdf")
-    except OSError as error:  # HDF5 takes room on disk for a file in memory too
-        raise StoreError(f"cannot write {path}: {error}; the cells are whole") from None
+    except OSError as error:  # HDF5 also takes disk space for a file in memory
+        raise StoreError(f"cannot write {path}: {error}; all cells are stored, jb.load opens their directory") from None
     Store(directory).write(path, content)
     return f"dataset {path}"
 
 
 def draw(study: Study, ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Path) -> list[pathlib.Path]:
-    """Draws the study's figures, by default regret. What cannot be drawn is a warning: results never hang on it."""
+    """Draws the study's figures, by default regret. If a figure cannot be drawn, warns: results never depend on it."""
     from jaxbandit import plots
 
     try:

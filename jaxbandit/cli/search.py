@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from jaxbandit.search.study import Found
 
 StudyFile = Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")]
-Out = Annotated[pathlib.Path | None, typer.Option(help="Directory for traces and figures.")]
-Quick = Annotated[bool, typer.Option("--quick", help="A cut-down version, in seconds.")]
+Out = Annotated[pathlib.Path | None, typer.Option(help="Results directory; default results/STUDY.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Run a cut-down version that takes seconds.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON, nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help="Print only the results, as JSON.")]
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands to ``app``."""
     app.command()(tune)
     app.command()(worst)
 
 
 def tune(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet = False, as_json: Json = False) -> None:
-    """Tunes the policies of a study as its section `tune` says; goes on where it was stopped."""
+    """Tunes the policies of a study as its section `tune` says; continues a search that was stopped."""
     from jaxbandit.search import study as searches
     from jaxbandit.search import tables
     from jaxbandit.search.figures import search_curves
@@ -51,7 +51,7 @@ def tune(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet =
 
 
 def worst(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet = False, as_json: Json = False) -> None:
-    """Looks for the worst instances of a study as its section `worst` says; goes on where it was stopped."""
+    """Searches for the worst instances as a study's section `worst` says; continues a search that was stopped."""
     from jaxbandit.search import study as searches
     from jaxbandit.search import tables
     from jaxbandit.search.figures import search_curves, worst_curves
@@ -86,7 +86,7 @@ def worst(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet 
 def _searched(
     name: str, path: pathlib.Path, out: pathlib.Path | None, quick: bool, silent: bool, search: Callable[..., Iterator]
 ) -> tuple[list["Found"], pathlib.Path, Console]:
-    """All searches of a study, with a bar for each, and an end at Ctrl-C that keeps the steps so far."""
+    """Runs all searches of a study with a progress bar for each; Ctrl-C ends them and keeps the steps so far."""
     console = Console(width=None if sys.stdout.isatty() else 160)
     study = Study.load(path, quick=quick)
     directory = out or pathlib.Path("results") / (f"{path.stem}-quick" if quick else path.stem)
@@ -119,5 +119,5 @@ def _say_the_rest(console: Console, found: list["Found"]) -> None:
 def _say_how_to_go_on(command: list[str]) -> NoReturn:
     sys.stdout.flush()
     again = shlex.join(["jaxbandit", *command])
-    print(f"\nstopped; the steps so far are kept. To go on: {again}", file=sys.stderr, flush=True)
-    os._exit(130)  # past the thread, which may be inside the compiler
+    print(f"\nstopped; the steps so far are kept. To continue: {again}", file=sys.stderr, flush=True)
+    os._exit(130)  # does not wait for the thread, which may be inside the compiler

@@ -1,4 +1,4 @@
-"""What the command line prints: tables for people, JSON for programs."""
+"""Output of the command line: tables for people, JSON for programs."""
 
 import dataclasses
 import math
@@ -26,7 +26,7 @@ from jaxbandit.version import __version__
 
 
 def regret_table(stats: xr.Dataset) -> Table:
-    """Returns a table of final regret with standard errors; a policy that stops earlier is shown at its last round."""
+    """Returns a table of final regret with standard errors; a policy that stops earlier appears at its last round."""
     last = int(stats["round"][-1])
     table = Table(
         title=f"pseudo-regret after {last:,} rounds: mean ± standard error (median)",
@@ -35,7 +35,7 @@ def regret_table(stats: xr.Dataset) -> Table:
     table.add_column("policy")
     for environment in stats.environment.values:
         heading = _heading(stats.isel(round=-1).sel(environment=environment))
-        table.add_column(Text(heading), justify="right")  # brackets are no markup
+        table.add_column(Text(heading), justify="right")  # as text: rich would read brackets as markup
     for policy in stats.policy.values:
         cells = []
         for environment in stats.environment.values:
@@ -49,7 +49,7 @@ def regret_table(stats: xr.Dataset) -> Table:
 
 
 def results_json(stats: xr.Dataset) -> list[dict[str, Any]]:
-    """Final regret of every policy in every environment, for programs; ``round`` is where it was played to."""
+    """Returns the final regret of every pair as rows for JSON; ``round`` is the last round played."""
     numbers = ("regret_mean", "regret_stderr", "regret_low", "regret_high")
     rows = []
     for policy in stats.policy.values:
@@ -66,11 +66,11 @@ def results_json(stats: xr.Dataset) -> list[dict[str, Any]]:
 
 
 def plan_table(forecast: Forecast) -> Table:
-    """What a study will take."""
+    """Returns a table of a study's cost: cells, compiles, games, time, memory and disk space."""
     table = Table(show_header=False, box=None)
     least = "at least " if forecast.at_least else ""
     rows = {
-        "cells": f"{forecast.cells:,} to play, {forecast.found:,} there already",
+        "cells": f"{forecast.cells:,} to play, {forecast.found:,} already stored",
         "compiles": f"{forecast.compiles:,}, {forecast.compile_seconds:.1f} s now (less from the cache)",
         "lanes": f"{least}{forecast.lanes:,} games, {forecast.seed_rounds:.3g} rounds in all",
         "time": f"{least}{duration(forecast.run_seconds)}",
@@ -83,7 +83,7 @@ def plan_table(forecast: Forecast) -> Table:
 
 
 def duration(seconds: float) -> str:
-    """``1.5 s``, ``12 min``, ``3.4 h``."""
+    """Returns a duration as text: ``1.5 s``, ``12 min``, ``3.4 h``."""
     for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if seconds < limit:
             return f"{seconds / unit:.2g} {name}" if seconds / unit < 10 else f"{seconds / unit:.0f} {name}"
@@ -91,7 +91,7 @@ def duration(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """``24 kB``, ``1.3 GB``."""
+    """Returns a number of bytes as text: ``24 kB``, ``1.3 GB``."""
     for name in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.3g} {name}"
@@ -100,7 +100,7 @@ def size(count: float) -> str:
 
 
 def machine_table() -> Table:
-    """Cores, devices, what plays the games, dtype, where compiled code is kept, and versions."""
+    """Returns a table of versions, cores, devices, the engine's way, dtype and the cache of compiled code."""
     table = Table(show_header=False, box=None)
     devices = jax.devices()
     rows = {
@@ -120,7 +120,7 @@ def machine_table() -> Table:
 
 
 def ways_table(policies: Mapping[str, Any], num_arms: int = 10) -> Table:
-    """How every policy would be played here, and why."""
+    """Returns a table of the engine's way for every policy on this machine, with the reason."""
     table = Table("policy", "played by", f"because (K = {num_arms}, float32)", box=None, title_justify="left")
     given = {"horizon": 10_000, "moment_order": 1.5, "moment_bound": 2.0}
     arms = ENVIRONMENTS["pareto"](means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
@@ -138,12 +138,12 @@ def _way() -> str:
     if jax.default_backend() != "cpu":
         return f"JAX's scan, on the {jax.default_backend()}; Engine(way='native') plays on the CPU instead"
     if native_unavailable():
-        return "JAX's scan, some 20 to 50 times slower: LLVM is not usable here; pip install --force-reinstall llvmlite"
+        return "JAX's scan, 20 to 50 times slower: LLVM cannot be used here; run pip install --force-reinstall llvmlite"
     return "machine code made by LLVM: results are the same to the bit on every CPU"
 
 
 def _heading(at: xr.Dataset) -> str:
-    """An environment's label with what it declares about its tail."""
+    """Returns an environment's label with its declared moment order and bound."""
     order = at.coords.get("moment_order", at.coords.get("environment_moment_order"))
     bound = at.coords.get("moment_bound", at.coords.get("environment_moment_bound"))
     name = str(at.environment.item())
@@ -153,7 +153,7 @@ def _heading(at: xr.Dataset) -> str:
 
 
 def _final(at: xr.Dataset) -> xr.Dataset:
-    """A cell at the last round it was played to."""
+    """Selects a pair's last played round."""
     there = np.flatnonzero(at.regret_mean.notnull().values)
     return at.isel(round=int(there[-1]) if there.size else -1)
 
@@ -168,15 +168,15 @@ def _plain(value: Any) -> Any:
 
 
 def registry_table(section: str) -> Table:
-    """The names of ``policies`` or ``environments`` that a study may use, and what environments declare."""
+    """Returns a table of the ``policies`` or ``environments`` of a study, with the declarations of environments."""
     columns = {"moments": "moments", "best arm truncated non-negative": "nonnegative"}
     columns = columns if section == "environments" else {}
     table = Table("name", "keys", *columns, "what it is", title=section, title_justify="left")
-    table.caption, table.caption_justify = "* must be given; a horizon that is not given is the study's", "left"
+    table.caption, table.caption_justify = "* required; a horizon that is left out is the study's", "left"
     for name in entries.names(section):
         try:
             cls = entries.find_class(name, section, pathlib.Path())
-        except ValueError as error:  # another package's
+        except ValueError as error:  # a class of another package that cannot be imported
             table.add_row(name, "", *("" for _ in columns), str(error))
             continue
         told = (str(getattr(cls, attribute, "")) for attribute in columns.values())
@@ -186,14 +186,14 @@ def registry_table(section: str) -> Table:
 
 
 def default_text(value: Any) -> str:
-    """The default of a field as a study file has it; nothing if there is none, or it is empty."""
+    """Returns a field's default as in a study file; empty text if there is no default or it is empty."""
     if value is dataclasses.MISSING or value is None or value == "":
         return ""
     return "=" + (str(value).lower() if isinstance(value, bool) else text(value))
 
 
 def _keys(name: str, cls: type, section: str) -> list[str]:
-    """The keys of an entry of a study file with their defaults; those that must be given are marked."""
+    """Returns the keys of a study file's entry with their defaults; an asterisk marks required keys."""
     shown = []
     for field, spec in public_fields(cls).items():
         filled = section == "policies" and field == "horizon"
@@ -207,7 +207,7 @@ def _keys(name: str, cls: type, section: str) -> list[str]:
 
 
 def inspection_tables(name: str, found: Inspection) -> list[Table]:
-    """The facts, the arms, the tail by threshold and the assumptions of an inspected table."""
+    """Returns tables of the facts, the arms with their tails by threshold, and the assumptions of an inspection."""
     rounds, num_arms = found.rounds, len(found.arms)
     facts = Table(show_header=False, box=None)
     sizes = " / ".join(f"{size:.4g}" for size in found.quantiles)
@@ -217,8 +217,8 @@ def inspection_tables(name: str, found: Inspection) -> list[Table]:
         "missing entries": f"{found.missing:,}" + (" (a replay needs every entry)" if found.missing else ""),
         "gap": f"{found.gap:.4g} between {found.arms[found.best]!r} and the next" if num_arms > 1 else "one arm",
         "50 / 90 / 99 % of |loss|": sizes,
-        "rounds uniINF skips": f"about {skipped} of {rounds:,} if losses were of those sizes",
-        "scale": f"{found.scale:.4g} makes the 99 % quantile 1" if found.quantiles[-1] else "any: it is all but 0",
+        "rounds uniINF skips": f"about {skipped} of {rounds:,} if all losses had those sizes",
+        "scale": f"{found.scale:.4g} makes the 99 % quantile 1" if found.quantiles[-1] else "any: 99 % of losses are 0",
     }.items():
         facts.add_row(f"[bold]{fact}[/bold]", Text(value))
     fractions = [f"top {100 * fraction:g} %" for fraction in found.tail_fractions]

@@ -1,4 +1,4 @@
-"""Results as labelled datasets: the names, dimensions and labels of what a run returns.
+"""Results as labelled datasets, with the names, dimensions and labels of their variables.
 
 ``labels`` names variables, policies and environments; ``results`` builds the dataset, its summary and paired
 comparisons.

@@ -1,4 +1,4 @@
-"""The names of what a run hands back: its variables, their dimensions, a label for every policy and environment."""
+"""Names in a dataset: its variables, their dimensions, and a label for every policy and environment."""
 
 import itertools
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from jaxbandit.types import field_values
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
-_RESERVED = {"seed", "round", "arm", "policy", "environment"}  # dimensions of every dataset: no name for a swept field
+_RESERVED = {"seed", "round", "arm", "policy", "environment"}  # dimensions of every dataset: such a field is renamed
 
 LONG_NAMES = {
     "regret": "pseudo-regret against the best fixed arm so far",
@@ -33,20 +33,23 @@ _DIMS = {
 
 
 def variable_dims(name: str, rank: int, seeds: bool) -> tuple[str, ...]:
-    """Dimensions of a variable behind those of its policy and environment; ``seeds`` if every seed is kept."""
+    """Returns the dimensions of a variable after those of its policy and environment.
+
+    ``seeds`` says whether every seed is kept.
+    """
     dims = _DIMS.get(name, ("seed", "round", "arm", *(f"{name}_{n}" for n in range(rank))))
     return tuple(dim for dim in dims if seeds or dim != "seed")[:rank]
 
 
 def product_axes(policies: Grid, environments: Grid) -> dict[str, Any]:
-    """The values of every swept field; a name that both sides sweep is told apart."""
+    """Returns the values of every swept field; a name that both sides sweep gets the side as a prefix."""
     names = _axis_names(policies, environments)
     axes = {names["policy", name]: values for name, values in policies.coordinates().items()}
     return axes | {names["environment", name]: values for name, values in environments.coordinates().items()}
 
 
 def labelled_axes(policies: Sequence[tuple[str, Grid]], environments: Sequence[tuple[str, Grid]]) -> dict[str, Any]:
-    """A label per point along ``policy`` and ``environment``; swept values as (side, values)."""
+    """Returns a label per point along ``policy`` and ``environment``, and swept values as (side, values)."""
     sides = {"policy": policies, "environment": environments}
     swept = {side: _swept(grids) for side, grids in sides.items()}
     both = set(swept["policy"]) & set(swept["environment"]) | _RESERVED
@@ -59,7 +62,7 @@ def labelled_axes(policies: Sequence[tuple[str, Grid]], environments: Sequence[t
 
 
 def labels(grids: Sequence[tuple[str, Grid]]) -> list[str]:
-    """``uniinf[initial_scale=4]`` for every point, made unique by what differs."""
+    """Returns a unique label such as ``uniinf[initial_scale=4]`` for every point, from the values that differ."""
     names = []
     for key, grid in grids:
         for row in grid.rows():
@@ -83,7 +86,7 @@ def _axis_names(policies: Grid, environments: Grid) -> dict[tuple[str, str], str
 
 
 def _swept(grids: Sequence[tuple[str, Grid]]) -> list[str]:
-    """Names that vary: swept in a grid, or different between two entries of one class."""
+    """Returns the names of fields that vary: within a grid, or between two entries of one class."""
     names = dict.fromkeys(name for _, grid in grids for name in grid.axes)
     for key, grid in grids:
         names |= dict.fromkeys(_differing(key, grid, grids))
@@ -111,7 +114,7 @@ def _along(grid: Grid, name: str) -> list[Any]:
 
 
 def _column(values: list[Any]) -> np.ndarray:
-    """Numbers with NaN for what a class lacks, or text with ''."""
+    """Returns a column of numbers or text; a field that a class lacks is NaN or ''."""
     if all(value is None or isinstance(value, int | float | np.number) for value in values):
         return np.asarray([np.nan if value is None else float(value) for value in values])
     return np.asarray(["" if value is None else text(value) for value in values])

@@ -1,4 +1,4 @@
-"""What a run hands back: a labelled dataset, its summary, and paired comparisons."""
+"""Labelled datasets of results, their summary, and paired comparisons."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from jaxbandit.grid import Grid, suggest
 def product_dataset(
     policies: Grid, environments: Grid, variables: Mapping[str, np.ndarray], coords: Mapping[str, Any]
 ) -> xr.Dataset:
-    """One dimension per swept field; variables come as [P, E, ...]."""
+    """Builds a dataset with one dimension per swept field from variables [P, E, ...]."""
     axes = product_axes(policies, environments)
     shape = (*policies.shape, *environments.shape)
     shaped = {name: values.reshape((*shape, *values.shape[2:])) for name, values in variables.items()}
@@ -27,17 +27,17 @@ def labelled_dataset(
     variables: Mapping[str, np.ndarray],
     coords: Mapping[str, Any],
 ) -> xr.Dataset:
-    """Dimensions ``policy`` and ``environment`` with a label per point; swept values ride along."""
+    """Builds a dataset with a label per point along ``policy`` and ``environment``; swept values are coordinates."""
     return _dataset(variables, ("policy", "environment"), {**labelled_axes(policies, environments), **coords})
 
 
 def product(ds: xr.Dataset, policy: str, environment: str) -> xr.Dataset:
-    """One class pair of a labelled dataset, with a dimension per swept field.
+    """Selects one policy class and one environment class of a labelled dataset, with a dimension per swept field.
 
     Args:
       ds: A dataset with dimensions ``policy`` and ``environment``.
       policy: Registry name, e.g. ``"uniinf"``.
-      environment: Likewise, e.g. ``"pareto"``.
+      environment: Registry name, e.g. ``"pareto"``.
     """
     for side, name in (("policy", policy), ("environment", environment)):
         known = list(dict.fromkeys(str(label).split("[")[0] for label in ds[side].values))
@@ -63,14 +63,14 @@ def product(ds: xr.Dataset, policy: str, environment: str) -> xr.Dataset:
 
 
 def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:
-    """Mean regret with its standard error and normal band, and quantiles over seeds.
+    """Returns the mean regret with its standard error and normal band, and quantiles over seeds.
 
-    The band is ``mean +- t * stderr`` with t Student's quantile for the number of seeds, NaN for one seed; regret
-    is bounded by T but skewed by rare seeds that settle on a wrong arm, so look at the quantiles too. A dataset
-    kept as a summary gets its band.
+    The band is ``mean +- t * stderr`` with t Student's quantile for the number of seeds, NaN for one seed. Rare seeds
+    that settle on a wrong arm skew regret, so look at the quantiles too. If the dataset was kept as a summary,
+    only the band is added.
 
     Args:
-      ds: What ``simulate`` returned.
+      ds: A dataset that ``simulate`` or ``load`` returned.
       level: Coverage of the band.
       quantiles: Levels of the quantiles over seeds.
 
@@ -100,7 +100,7 @@ def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] =
 
 
 def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:
-    """Mean, standard error and quantiles over the seeds."""
+    """Returns the mean, standard error and quantiles of regret over the seeds."""
     count = _played(regret)
     several = regret.sizes["seed"] > 1
     spread = regret.std("seed", ddof=1) if several else xr.full_like(regret.isel(seed=0, drop=True), np.nan)
@@ -120,27 +120,27 @@ def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> x
 
 
 def _played(regret: xr.DataArray) -> Any:
-    """Seeds behind a mean; a study may have more of them in one cell than in another."""
+    """Counts the seeds behind each mean; pairs of a study may have different numbers of them."""
     there = regret.notnull()
     return regret.sizes["seed"] if bool(there.all()) else there.sum("seed")
 
 
 def _seeds(ds: xr.Dataset) -> Any:
-    """Seeds behind the means of a dataset, a summary or not."""
+    """Counts the seeds behind the means of a dataset, which may be a summary."""
     if "regret" in ds:
         return _played(ds.regret)
     return ds.seeds if "seeds" in ds else int(ds.attrs.get("num_seeds", 0))
 
 
 def _quantile(p: float, count: Any) -> Any:
-    """Returns Student's quantile for means over so many seeds."""
+    """Returns Student's quantile for means over ``count`` seeds."""
     from scipy import special
 
     return xr.apply_ufunc(lambda n: special.stdtrit(n - 1, p), count)
 
 
 def reduce_cell(cell: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What ``keep="summary"`` keeps of one policy in one environment; variables come as [seed, round, ...]."""
+    """Reduces the variables of one pair, [seed, round, ...], to those that ``keep="summary"`` stores."""
     regret = xr.DataArray(cell["regret"], dims=("seed", "round"))
     stats = {str(name): values.values for name, values in summarise(regret).items()}
     others = {name: values for name, values in cell.items() if name not in ("regret", "failed")}
@@ -151,25 +151,25 @@ def reduce_cell(cell: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def compare(
     ds: xr.Dataset, a: str | Mapping[str, Any], b: str | Mapping[str, Any], *, level: float = 0.95
 ) -> xr.Dataset:
-    """The paired difference of two policies' regret, seed by seed on common random numbers.
+    """Returns the paired difference of two policies' regret, seed by seed on common random numbers.
 
     Args:
-      ds: What ``simulate`` returned, with every seed kept.
+      ds: A dataset that ``simulate`` returned, with every seed kept.
       a: A policy label, or coordinates such as ``{"initial_scale": 4.0}``.
-      b: The one to subtract.
+      b: The policy to subtract, in the same form.
       level: Coverage of the normal band.
 
     Returns:
       ``difference`` (a minus b), its ``stderr``, ``low`` and ``high``, ``z``, and ``variance_ratio``:
-      how many times fewer seeds the pairing needs than independent runs would.
+      independent runs would need this many times as many seeds.
     """
     if "regret" not in ds:
-        raise ValueError('compare() pairs seeds, which keep="summary" drops; run with keep="seeds"')
+        raise ValueError('compare() pairs seeds, but keep="summary" dropped them; run with keep="seeds"')
     first, second = _select(ds.regret, a), _select(ds.regret, b)
     difference = first - second
     count = _played(difference)
     if np.min(count) < 2:
-        raise ValueError(f"compare() needs at least 2 seeds that both have played, got {int(np.min(count))}")
+        raise ValueError(f"compare() needs at least 2 seeds that both policies have played, got {int(np.min(count))}")
     mean, stderr = difference.mean("seed"), difference.std("seed", ddof=1) / np.sqrt(count)
     half = _quantile(0.5 + level / 2, count) * stderr
     independent = first.var("seed", ddof=1) + second.var("seed", ddof=1)
@@ -192,7 +192,7 @@ def _select(regret: xr.DataArray, which: str | Mapping[str, Any]) -> xr.DataArra
     for dim, value in where.items():
         if dim not in regret.dims:
             raise ValueError(
-                f"no dimension {dim!r} to select {value!r} in; {suggest(dim, [str(d) for d in regret.dims])}"
+                f"cannot select {value!r}: there is no dimension {dim!r}; {suggest(dim, [str(d) for d in regret.dims])}"
             )
         if value not in regret[dim].values:
             raise ValueError(f"no {dim} {value!r}; {suggest(str(value), [str(v) for v in regret[dim].values])}")

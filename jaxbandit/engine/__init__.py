@@ -1,6 +1,6 @@
-"""Many games, compiled: one round is traced once and run in one of two ways.
+"""The engine, which plays many games: one round is traced once and run in one of two ways.
 
-``native`` makes machine code of the round with LLVM, the loop over rounds inside; it plays on CPUs. ``scan`` is plain
+``native`` compiles the round and the loop over rounds to machine code with LLVM and plays on CPUs. ``scan`` is plain
 JAX and plays everywhere else. The runner deals games into blocks and blocks to cores; the tallies of a block are added
 up in float64. The other packages use the names below.
 """

@@ -1,4 +1,4 @@
-"""A block of games played call by call, each of about a fifth of a second, to the last round."""
+"""The loop that plays a block of games to the last round, in calls of about a fifth of a second."""
 
 import threading
 import time
@@ -15,14 +15,14 @@ from jaxbandit.engine.shape import Shape
 
 TARGET_SECONDS = 0.2  # a call is kept about this short, for progress and Ctrl-C
 FIRST_ROUNDS = 64  # rounds of the first call, before the speed is known
-OUT_BYTES = 32 << 20  # that one call hands out
+OUT_BYTES = 32 << 20  # most that one call hands out
 
 
 class Pace:
-    """How many rounds make a call of about ``TARGET_SECONDS``; learnt call by call, shared by the blocks of a job.
+    """The number of rounds that make a call of about ``TARGET_SECONDS``; all blocks of a job share and improve it.
 
     Args:
-      most: Rounds of a call at most.
+      most: The largest number of rounds of a call.
     """
 
     def __init__(self, most: int | None = None):
@@ -30,7 +30,7 @@ class Pace:
         self.rounds = min(FIRST_ROUNDS, self._most)
 
     def learn(self, rounds: int, seconds: float) -> None:
-        """Takes note of a call."""
+        """Updates the number of rounds after a call."""
         fitting = int(rounds * TARGET_SECONDS / max(seconds, 1e-5))
         self.rounds = min(max(fitting, 16), 8 * self.rounds, self._most)
 
@@ -46,19 +46,19 @@ def play(
     halt: threading.Event,
     traced_lanes: Sequence[int] | np.ndarray = (),
 ) -> dict[str, np.ndarray]:
-    """Plays all rounds of a block, or stops soon after ``halt``; returns its variables, lanes first.
+    """Plays all rounds of a block and returns its variables, lanes first; stops soon after ``halt`` is set.
 
     Args:
       block: The games, of either way.
-      shape: Of the games.
+      shape: Shape of the games.
       record: [R] increasing rounds; the last is the horizon.
       numbers: Numbers of the games, for the keeper.
       progress: Receives the rounds of every call.
-      pace: Of the job.
+      pace: Pace of the job.
       keeper: Sees the block between two calls.
-      halt: Set when another block was broken off.
-      traced_lanes: Lanes whose every round is kept, if the shape's plan has a trace; the variables ``trace_...`` have
-        these lanes only.
+      halt: Event that is set if another block was interrupted.
+      traced_lanes: Lanes of which every round is kept, if the shape's plan has a trace; the variables ``trace_...``
+        have these lanes only.
     """
     start = keeper.start(numbers) if keeper else None
     sums = tallies.Totals(start.running, start.recorded) if start else tallies.Totals()
@@ -76,7 +76,7 @@ def play(
 
     while reached < len(record):
         if halt.is_set():
-            raise InterruptedError("another block of games was broken off")
+            raise InterruptedError("this block of games was stopped because another block was interrupted")
         until = min(t + min(pace.rounds, most_rounds), int(record[-1]))
         count = int(np.searchsorted(record[reached:], until, side="right"))
         if count > most_stops:

@@ -1,4 +1,4 @@
-"""Games between two rounds, as arrays that can be cut, joined, and written to a checksummed file."""
+"""Snapshots of games between two rounds: arrays that can be cut, joined, and written to a checksummed file."""
 
 import dataclasses
 import hashlib
@@ -17,14 +17,14 @@ MAGIC = b"jaxbandit checkpoint 1\n"
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """Lanes after round ``t``; every array ends in the lane axis.
+    """The states of lanes after round ``t``; every array ends in the lane axis.
 
     Attributes:
       t: Rounds played.
-      reached: Recorded rounds behind, counted in the job's record.
-      carry: What the engine carries from round to round.
+      reached: Number of the job's recorded rounds that have been played.
+      carry: Arrays that the engine carries from round to round.
       running: Sums over all rounds up to the last recorded one, float64.
-      recorded: Rows recorded so far, each [rows, ..., lanes]; those before the job's start are not in it.
+      recorded: Rows recorded since the job's start, each [rows, ..., lanes].
     """
 
     t: int
@@ -34,25 +34,28 @@ class Snapshot:
     recorded: dict[str, np.ndarray]
 
     def take(self, index: Any) -> "Snapshot":
-        """The lanes at ``index``."""
+        """Returns the lanes at ``index``."""
         return self._map(lambda array: array[..., index])
 
     def fitting(self, shape: Shape) -> list[np.ndarray]:
-        """Returns the carry, if it is one of games of this shape."""
+        """Returns the carry; raises ``ValueError`` if it does not fit games of this shape."""
         wanted = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(shape.carry)]
         if wanted != [(leaf.shape[:-1], leaf.dtype) for leaf in self.carry]:
-            raise ValueError("a saved state does not fit its policy; it was written by another version of the policy")
+            raise ValueError(
+                "a saved state does not fit its policy: another version of the policy wrote it; run the study in a new "
+                "directory (--out)"
+            )
         return self.carry
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything by name."""
+        """Returns all arrays by name."""
         named = {f"carry.{n}": array for n, array in enumerate(self.carry)}
         named |= {f"running.{name}": array for name, array in self.running.items()}
         return named | {f"recorded.{name}": array for name, array in self.recorded.items()}
 
     @classmethod
     def from_arrays(cls, t: int, reached: int, named: dict[str, np.ndarray]) -> "Snapshot":
-        """The inverse of ``arrays``."""
+        """Makes a snapshot from the result of ``arrays``."""
         parts: dict[str, dict[str, np.ndarray]] = {"carry": {}, "running": {}, "recorded": {}}
         for name, array in named.items():
             part, _, rest = name.partition(".")
@@ -66,30 +69,30 @@ class Snapshot:
 
 
 def join(snapshots: Sequence[Snapshot]) -> Snapshot:
-    """Snapshots after the same round as one."""
+    """Joins snapshots after the same round into one."""
     first, named = snapshots[0], [snapshot.arrays() for snapshot in snapshots]
     joined = {name: np.concatenate([arrays[name] for arrays in named], axis=-1) for name in named[0]}
     return Snapshot.from_arrays(first.t, first.reached, joined)
 
 
 class Keeper(Protocol):
-    """What the runner offers its blocks to, so that a run can go on where it stopped."""
+    """A receiver of the runner's blocks, which saves them so that an interrupted run can continue."""
 
     def start(self, lanes: np.ndarray) -> Snapshot | None:
-        """Where these lanes stand; None before round 1."""
+        """Returns the saved state of these lanes; None if they start at round 1."""
         ...
 
     def between(self, lanes: np.ndarray, take: Callable[[], Snapshot]) -> None:
-        """Called between two calls of the engine; taking a snapshot costs a copy."""
+        """Sees a block between two calls of the engine; ``take`` copies it into a snapshot."""
         ...
 
     def finish(self, lanes: np.ndarray, snapshot: Snapshot) -> None:
-        """Where these lanes stood after the last round."""
+        """Receives the state of these lanes after the last round."""
         ...
 
 
 def pack(arrays: dict[str, np.ndarray], about: dict[str, Any]) -> bytes:
-    """Arrays, and what they are, as bytes that ``unpack`` can trust."""
+    """Packs arrays and their description into bytes with a checksum."""
     body = io.BytesIO()
     header = np.frombuffer(json.dumps(about).encode(), np.uint8)
     np.savez(body, **{"header": header, **arrays})  # pyright: ignore[reportArgumentType]
@@ -98,10 +101,10 @@ def pack(arrays: dict[str, np.ndarray], about: dict[str, Any]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """What was packed; ``ValueError`` if the bytes are not what was written."""
+    """Returns the arrays and description of ``pack``; raises ``ValueError`` if the bytes are damaged."""
     digest, content = data[len(MAGIC) : len(MAGIC) + 32], data[len(MAGIC) + 32 :]
     if not data.startswith(MAGIC) or hashlib.sha256(content).digest() != digest:
-        raise ValueError("not a whole checkpoint")
+        raise ValueError("the checkpoint is incomplete or damaged")
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     return arrays, json.loads(arrays.pop("header").tobytes())

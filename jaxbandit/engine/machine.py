@@ -1,4 +1,4 @@
-"""The processor's cores, and where compiled code is kept."""
+"""The machine: its cores, its instruction set, and the directory of compiled code."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ def usable_cores() -> int:
 
 
 def processor() -> str:
-    """Returns a short name of this processor's instructions, which decide how XLA's programs round."""
+    """Returns a short name of this processor's instruction set, which decides how XLA's programs round."""
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -22,7 +22,7 @@ def processor() -> str:
 
 
 def cache_directory() -> pathlib.Path | None:
-    """Returns where compiled code is kept: ``JAXBANDIT_CACHE``, or a folder of the user's cache; None if it is off."""
+    """Returns the directory of compiled code, ``JAXBANDIT_CACHE`` or one in the user's cache; None if it is off."""
     setting = os.environ.get("JAXBANDIT_CACHE", "on")
     if setting.lower() == "off":
         return None
@@ -31,5 +31,5 @@ def cache_directory() -> pathlib.Path | None:
     root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
         return pathlib.Path(root).expanduser() / "jaxbandit" / "native"
-    except RuntimeError:  # no home
+    except RuntimeError:  # there is no home directory
         return None

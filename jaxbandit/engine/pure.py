@@ -20,15 +20,15 @@ def play(
 ) -> dict[str, Array]:
     """Plays a whole study as one pure function of arrays, for use under ``jit``, ``vmap``, ``shard_map``.
 
-    On a CPU it calls machine code; under differentiation, on accelerators, and if ``way`` is "scan", it is plain JAX,
-    which takes some 20 to 50 times as long on a CPU. ``simulate`` does the same block by block.
+    On a CPU it calls machine code. Under differentiation, on accelerators, and if ``way`` is "scan", it is plain JAX,
+    which takes some 20 to 50 times as long on a CPU. ``simulate`` plays the same games block by block.
 
     Args:
       policy: One policy. For a sweep, ``vmap`` over one with stacked fields.
       environment: One environment.
       keys: JAX keys of the games [N], e.g. ``jax.vmap(game_key, (None, 0))(seed, jnp.arange(N))``.
-      record: Increasing rounds [R] at which to look.
-      way: "native" or "scan"; default as said above.
+      record: Increasing rounds [R] at which results are recorded.
+      way: "native" or "scan"; by default the choice described above.
 
     Returns:
       ``regret`` and ``loss`` [N, R], ``pulls`` [N, R, K], ``failed`` [N].
@@ -44,7 +44,7 @@ def play(
     if way is not None and way not in ways.WAYS:
         raise ValueError(f"way must be 'native' or 'scan', got {way!r}")
     if jnp.ndim(keys) != 1 and not (jnp.ndim(keys) == 2 and keys.dtype == jnp.uint32):
-        raise ValueError(f"keys must be an array of JAX keys [N], got shape {jnp.shape(keys)}; one key is keys[None]")
+        raise ValueError(f"keys must be JAX keys of shape [N], got shape {jnp.shape(keys)}; pass one key as key[None]")
     policy, environment = as_arrays(policy), as_arrays(environment)
     shape = Shape.of(policy, environment, Plan(stationary=is_stationary(environment)))
     leaves = jax.tree.leaves((policy, environment))
@@ -72,7 +72,7 @@ def play(
 
 
 def _results(shape: Shape, leaves, record: Array, totals: dict[str, Array]) -> dict[str, Array]:
-    """What ``play`` returns, from sums over rounds [R, ..., N]."""
+    """Returns the results of ``play``, made from sums over rounds [R, ..., N]."""
     environment, pulls = shape.pair(leaves)[1], totals["pulls"]
     if shape.plan.stationary:
         means = environment.means(jnp.int32(1))
@@ -89,7 +89,7 @@ def _results(shape: Shape, leaves, record: Array, totals: dict[str, Array]) -> d
 
 
 def _totals_by_call(shape: Shape, games: Any, like: dict, leaves, words: Array, record: Array) -> dict[str, Array]:
-    """Sums over rounds by a call of machine code from inside of a JAX program."""
+    """Returns sums over rounds, computed by machine code that a JAX program calls."""
 
     def host(leaves, words, record) -> dict[str, np.ndarray]:
         leaves, words, record = [np.asarray(leaf) for leaf in leaves], np.asarray(words), np.asarray(record)
@@ -111,7 +111,7 @@ def _totals_by_call(shape: Shape, games: Any, like: dict, leaves, words: Array, 
 
 
 def _play(shape: Shape, games: Any, *arguments: np.ndarray) -> dict[str, np.ndarray]:
-    """All games of one policy and environment, on every core; uses NumPy alone, for JAX is waiting."""
+    """Plays all games of a pair on every core; uses NumPy alone, because JAX waits for this call to return."""
     *leaves, words, record = arguments
     threads, parts = machine.usable_cores(), []
     lanes = runner.Engine().lanes(games, threads, words.shape[0])
@@ -132,7 +132,7 @@ def _play(shape: Shape, games: Any, *arguments: np.ndarray) -> dict[str, np.ndar
 
 
 def _spread(shape: Shape, leaves, num_lanes: int, numpy: Any) -> list:
-    """Parameters of games that all have the same."""
+    """Returns the parameters, repeated for every game."""
     return [
         leaf if shared else numpy.broadcast_to(leaf[..., None], (*leaf.shape, num_lanes))
         for leaf, shared in zip(leaves, shape.shared, strict=True)
@@ -140,7 +140,7 @@ def _spread(shape: Shape, leaves, num_lanes: int, numpy: Any) -> list:
 
 
 def _totals_by_scan(shape: Shape, leaves, words: Array, record: Array) -> dict[str, Array]:
-    """Sums over rounds in plain JAX: [R, ..., N] each, and ``failed`` [N]."""
+    """Returns sums over rounds in plain JAX: [R, ..., N] each, and ``failed`` [N]."""
     keys, num_lanes = words.T, words.shape[0]
     spread = _spread(shape, leaves, num_lanes, jnp)
 
@@ -157,7 +157,7 @@ def _totals_by_scan(shape: Shape, leaves, words: Array, record: Array) -> dict[s
 
 
 def _best_fixed_gap(environment: Environment, record: Array) -> Array:
-    """sum_{t<=n} min_i means(t)[i] - min_i sum_{t<=n} means(t)[i] at each recorded n, [R]."""
+    """Returns sum_{t<=n} min_i means(t)[i] - min_i sum_{t<=n} means(t)[i] at each recorded n, [R]."""
 
     def add(t, sums):
         (arm, arm_lost), (best, best_lost) = sums

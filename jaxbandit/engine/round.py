@@ -15,16 +15,16 @@ from jaxbandit.types import Array
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Everything besides shapes that decides which program is compiled."""
+    """The choices, besides shapes, that decide which program is compiled."""
 
     stationary: bool  # the means do not change, so pulls determine the regret
-    measures: tuple[str, ...] = ()  # increments of policy.measure to be summed
-    fields: tuple[str, ...] = ()  # fields of the policy's state to be read at each recorded round
+    measures: tuple[str, ...] = ()  # increments of policy.measure that are summed
+    fields: tuple[str, ...] = ()  # fields of the policy's state that are read at each recorded round
     trace: bool = False  # hand out every round
 
 
 class Carry(NamedTuple):
-    """A game between two rounds."""
+    """The state of a game between two rounds."""
 
     state: Any  # the policy's
     pulls: Array  # [K]  since the last recorded round, int32
@@ -33,7 +33,7 @@ class Carry(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What a recorded round hands out."""
+    """The numbers that a recorded round hands out."""
 
     pulls: Array  # [K]
     sums: dict[str, tuple[Array, Array]]
@@ -84,7 +84,7 @@ def record(plan: Plan, carry: Carry, t: Array) -> tuple[Carry, Tally]:
 
 
 def measure_shapes(policy: Policy, num_arms: int) -> dict[str, tuple[int, ...]]:
-    """Returns the shape of everything that ``policy.measure`` returns: a number, or a number per arm."""
+    """Returns the shape of each result of ``policy.measure``: a number, or a number per arm."""
 
     def one_round(policy):
         state, x = policy.init(num_arms), jnp.full(num_arms, 1 / num_arms)
@@ -94,7 +94,7 @@ def measure_shapes(policy: Policy, num_arms: int) -> dict[str, tuple[int, ...]]:
 
 
 def _tables_are_broken(state: Any) -> Array:
-    """Whether a table of the state, which ``first_failure`` leaves out, holds a NaN or an infinity."""
+    """Returns whether a table of the state, which ``first_failure`` leaves out, holds a NaN or an infinity."""
     leaves = jax.tree.leaves(state)
     tables = [leaf for leaf in leaves if leaf.ndim >= 2 and jnp.issubdtype(leaf.dtype, jnp.floating)]
     return functools.reduce(operator.or_, (~jnp.all(jnp.isfinite(table)) for table in tables), jnp.zeros((), bool))

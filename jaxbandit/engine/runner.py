@@ -1,4 +1,4 @@
-"""Many games: lanes are dealt into blocks, and blocks to the cores.
+"""The runner of many games, which deals lanes into blocks and blocks to the cores.
 
 The lanes of all games of one shape form one axis, which is cut into blocks. One compiled program serves any number of
 games, values, seeds and rounds. On CPUs every core plays blocks of its own; on accelerators one block is split over
@@ -23,24 +23,24 @@ from jaxbandit.game import Environment, Policy, is_stationary
 from jaxbandit.progress import Progress
 from jaxbandit.types import fingerprint, shared_leaves
 
-MOST_LANES = 4096  # of a block
-BLOCK_BYTES = 64 << 20  # memory of a block's games
-TURN_LANES, MOST_TURNS = 512, 4  # a core gets at most so many blocks, of at least so many games, for its share
-SCAN_LANES = 65_536  # of a block on an accelerator
+MOST_LANES = 4096  # most lanes of a block
+BLOCK_BYTES = 64 << 20  # most memory of a block's games
+TURN_LANES, MOST_TURNS = 512, 4  # a core gets at most MOST_TURNS blocks, each of at least TURN_LANES games
+SCAN_LANES = 65_536  # most lanes of a block on an accelerator
 
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """How to run; none of it changes what comes out, except ``way``, which changes the last bits.
+    """The settings of a run. Only ``way`` changes the results, and only their last bits.
 
     Attributes:
       block: Games that a core or the accelerators play at a time; default by the memory they need.
-      chunk: Rounds of a call of the compiled program at most; default as many as take about a fifth of a second.
-      devices: Number of cores that play, or of JAX devices for the scan, or those devices; default all.
+      chunk: Most rounds in a call of the compiled program; default as many as take about a fifth of a second.
+      devices: Number of cores that play natively. For the scan, the number or the list of JAX devices. Default all.
       progress: True for a progress bar, or a function of (seed-rounds done, in all), called by one thread at a time.
-      checkpoint: Seconds between two checkpoints of games under way; only studies in a directory have them.
-      way: "native", machine code by LLVM, or "scan", plain JAX; default native on CPUs, for every policy and
-        environment whose round it can lower, and the scan elsewhere.
+      checkpoint: Seconds between two checkpoints of unfinished games; only studies in a directory have checkpoints.
+      way: "native", machine code by LLVM, or "scan", plain JAX. By default CPUs play natively if LLVM is usable and
+        the round has only operations with a native rule; all other games are played by the scan.
     """
 
     block: int | None = None
@@ -86,16 +86,16 @@ class Engine:
         return list(self.devices)
 
     def games(self, shape: Shape) -> tuple[Any, int]:
-        """Returns the compiled games of a shape, and how many threads play blocks of them."""
+        """Returns the compiled games of a shape and the number of threads that play blocks of them."""
         found = ways.chosen(shape, self.way)
         if isinstance(found, native.Games):
             return found, self.cores()
         return scan.Games(shape, self.jax_devices()), 1
 
     def lanes(self, games: Any, threads: int, num_lanes: int) -> int:
-        """Returns the games of a block: as many as fit its memory, and no fewer blocks than threads.
+        """Returns the number of games of a block: as many as fit its memory, and no fewer blocks than threads.
 
-        Of many games a core gets a few blocks, so that one that is slower than the others holds nobody up.
+        If there are many games, each core gets a few blocks, so that a slow core does not delay the others.
         """
         if self.block:
             return self.block
@@ -109,7 +109,7 @@ class Engine:
 
 
 def described(games: Any, threads: int) -> str:
-    """Returns what plays games, in words."""
+    """Returns a description of the machine and the way that play games."""
     if isinstance(games, native.Games):
         return f"native: {threads} x {platform.machine()} core"
     device = games.mesh.devices.flat[0]
@@ -118,16 +118,16 @@ def described(games: Any, threads: int) -> str:
 
 @dataclasses.dataclass
 class Timing:
-    """Where the time of a run went."""
+    """The times that a run spent on compiling and on playing."""
 
     compile_seconds: float = 0.0
     run_seconds: float = 0.0
-    devices: set[str] = dataclasses.field(default_factory=set)  # what played, and by which way
+    devices: set[str] = dataclasses.field(default_factory=set)  # descriptions of the machine and the way
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One pair of classes to be played: every policy against every environment, all seeds."""
+    """The games of one policy class and one environment class: every policy, every environment, all seeds."""
 
     policies: Sequence[Policy]  # one class, one structure, shared fields equal
     environments: Sequence[Environment]  # likewise
@@ -136,20 +136,20 @@ class Job:
     seed: int
     measures: tuple[str, ...] = ()
     trace: int = 0
-    start: int = 0  # rounds that the keeper's lanes have behind them
+    start: int = 0  # rounds that the keeper's lanes have already played
 
     @property
     def num_lanes(self) -> int:
-        """Games in all."""
+        """The number of games."""
         return len(self.policies) * len(self.environments) * self.num_seeds
 
     @property
     def num_arms(self) -> int:
-        """K."""
+        """The number of arms K."""
         return self.environments[0].num_arms
 
     def shape(self, trace: bool = False) -> Shape:
-        """Returns the shape of its games."""
+        """Returns the shape of the job's games."""
         policy, environment = self.policies[0], self.environments[0]
         fields = getattr(_initial_state(policy, self.num_arms), "_fields", ()) if self.measures else ()
         plan = round.Plan(
@@ -161,18 +161,18 @@ class Job:
         return Shape.of(policy, environment, plan)
 
     def cell(self, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Policy, environment and seed of a lane."""
+        """Returns the policy, environment and seed of a lane."""
         point, seed = np.divmod(lane, self.num_seeds)
         policy, environment = np.divmod(point, len(self.environments))
         return policy, environment, seed
 
 
-# Gets the lanes of a block and its variables, lanes first: {name: [lanes, R, ...]}.
+# A sink receives the lanes of a block and its variables, lanes first: {name: [lanes, R, ...]}.
 Sink = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 
 
 def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing, keeper: Keeper | None = None) -> None:
-    """Plays a job block by block; ``sink`` gets each block when it is done, ``keeper`` sees it on the way."""
+    """Plays a job block by block; ``sink`` receives each finished block, ``keeper`` sees unfinished ones."""
     began = time.perf_counter()
     shape = job.shape()
     games, threads = config.games(shape)
@@ -187,7 +187,7 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
 
 def _play(job: Job, shape: Shape, games, threads: int, config: Engine, sink: Sink, counter, keeper) -> None:
     width = config.lanes(games, threads, job.num_lanes)
-    traced: list[Any] = []  # the games that hand out every round, compiled when a block has a traced seed
+    traced: list[Any] = []  # games that hand out every round; compiled when a block has a traced seed
     wide = shape.dtype == "float64"
     policies, environments = _stacked(job.policies, shape.dtype), _stacked(job.environments, shape.dtype)
     gaps = [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in job.environments]
@@ -196,7 +196,7 @@ def _play(job: Job, shape: Shape, games, threads: int, config: Engine, sink: Sin
     def play(first: int, halt: threading.Event) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         numbers = np.arange(first, min(first + width, job.num_lanes))
         policy_of, environment_of, seed_of = job.cell(numbers)
-        with jax.enable_x64(wide):  # which a thread does not inherit
+        with jax.enable_x64(wide):  # a thread does not inherit this setting
             playing = games
             if (seed_of < job.trace).any():
                 playing = traced[0] if traced else config.games(job.shape(trace=True))[0]
@@ -214,38 +214,38 @@ def _play(job: Job, shape: Shape, games, threads: int, config: Engine, sink: Sin
 
 
 class _Counter:
-    """Counts the seed-rounds of a job, whoever plays them."""
+    """A counter of a job's seed-rounds, which all threads share."""
 
     def __init__(self, job: Job, progress: Progress):
         self._done, self._total = 0, job.num_lanes * (int(job.record[-1]) - job.start)
         self._progress, self._lock = progress, threading.Lock()
 
     def add(self, seed_rounds: int) -> None:
-        """Takes note of a call."""
+        """Adds the seed-rounds of a call and reports the progress."""
         with self._lock:
             self._done += seed_rounds
             self._progress(self._done, self._total)
 
 
 def way_of(policy: Policy, environment: Environment, measures: Sequence[str], dtype: str, way: str | None) -> str:
-    """Returns how games of a pair are played: "native" or "scan"."""
+    """Returns the way in which games of a pair are played: "native" or "scan"."""
     if way == "scan" or (way is None and jax.default_backend() != "cpu") or native.unavailable():
         return "scan"
     if all(type(side).__module__.startswith("jaxbandit.") for side in (policy, environment)):
-        return "native"  # tests hold that all of them lower
+        return "native"  # tests check that all of them can be lowered
     with jax.enable_x64(dtype == "float64"):
         job = Job([policy], [environment], np.ones(1, int), 1, 0, tuple(measures))
         return "scan" if ways.chosen(job.shape(), way) is None else "native"
 
 
 def measure_names(policy: Policy, num_arms: int) -> list[str]:
-    """What ``measures`` may name: fields of the state, and what ``policy.measure`` returns."""
+    """Returns the names that ``measures`` may hold: fields of the state and results of ``policy.measure``."""
     fields = getattr(_initial_state(policy, num_arms), "_fields", ())
     return [*fields, *(round.measure_shapes(policy, num_arms) if hasattr(policy, "measure") else ())]
 
 
 def by_structure(points: Sequence[Any]) -> list[list[int]]:
-    """Indices of points that are played together: one compiled program, equal shared fields."""
+    """Groups the indices of points that are played together: one compiled program, equal shared fields."""
     groups: dict[Any, list[int]] = {}
     for index, point in enumerate(points):
         groups.setdefault((structure(point), shared_values(point)), []).append(index)
@@ -253,23 +253,23 @@ def by_structure(points: Sequence[Any]) -> list[list[int]]:
 
 
 def structure(point: Any) -> tuple:
-    """What is compiled in of a policy or an environment: class, static fields and shapes."""
+    """Returns the compiled-in part of a policy or an environment: class, static fields and shapes."""
     return jax.tree.structure(point), tuple(np.shape(leaf) for leaf in jax.tree.leaves(point))
 
 
 def shared_values(point: Any) -> tuple[str, ...]:
-    """What a policy or environment has of values that all lanes of a job share, by their fingerprints."""
+    """Returns fingerprints of the values of a policy or environment that all lanes of a job share."""
     leaves = zip(jax.tree.leaves(point), shared_leaves(point), strict=True)
     return tuple(fingerprint(leaf) for leaf, shared in leaves if shared)
 
 
 def state_size(policy: Policy, num_arms: int) -> int:
-    """Numbers in the state of one game."""
+    """Returns the count of numbers in the state of one game."""
     return _size(_initial_state(policy, num_arms))
 
 
 def _initial_state(policy: Policy, num_arms: int) -> Any:
-    """Shapes and dtypes of a state."""
+    """Returns the shapes and dtypes of a state."""
     return jax.eval_shape(lambda: policy.init(num_arms))
 
 
@@ -278,7 +278,7 @@ def _size(state: Any) -> int:
 
 
 def _stacked(objects: Sequence[Any], dtype: str) -> list[tuple[bool, np.ndarray]]:
-    """Every leaf of the objects with an axis over them in front; one that games share, once (it is equal in all)."""
+    """Stacks every leaf of the objects along a first axis; a leaf that games share is equal in all and kept once."""
     return [
         (shared, np.asarray(leaves[0], dtype) if shared else np.stack([np.asarray(leaf, dtype) for leaf in leaves]))
         for shared, *leaves in zip(shared_leaves(objects[0]), *map(jax.tree.leaves, objects), strict=True)
@@ -286,5 +286,5 @@ def _stacked(objects: Sequence[Any], dtype: str) -> list[tuple[bool, np.ndarray]
 
 
 def _taken(job_leaves: list[tuple[bool, np.ndarray]], index: np.ndarray) -> list[np.ndarray]:
-    """The leaves of the given points, lanes last; shared ones as they are."""
+    """Returns the leaves of the given points, lanes last; shared leaves stay unchanged."""
     return [leaf if shared else np.moveaxis(leaf[index], 0, -1) for shared, leaf in job_leaves]

@@ -1,6 +1,6 @@
-"""The plain way: a ``vmap`` of the round over lanes, which are the last axis, inside a loop of JAX.
+"""The way "scan": a ``vmap`` of the round over lanes, which are the last axis, inside a loop of JAX.
 
-It runs wherever JAX does, can be differentiated, and is the definition that machine code is tested against. On a CPU
+It runs wherever JAX runs, can be differentiated, and is the definition that machine code is tested against. On a CPU
 it takes some 20 to 50 times as long as machine code.
 """
 
@@ -19,11 +19,11 @@ from jaxbandit.engine.shape import Shape
 from jaxbandit.types import Array
 
 TRACED = 64  # rounds that one call hands out with a trace
-LANES = "lanes"  # the axis of devices
+LANES = "lanes"  # name of the axis of devices
 
 
 def begin(shape: Shape, leaves: Sequence[Array], num_lanes: int) -> rounds.Carry:
-    """Returns games before round 1; leaves that games do not share, and all results, end in the lane axis."""
+    """Returns games before round 1. All results, and all leaves that games do not share, end in the lane axis."""
     one = jax.vmap(shape.begin, in_axes=_axes(shape), out_axes=-1, axis_size=num_lanes)
     return one(*leaves)
 
@@ -60,7 +60,7 @@ def _begin(shape: Shape, leaves: Sequence[Array], num_lanes: int) -> rounds.Carr
 
 @functools.partial(jax.jit, static_argnames=("shape",), donate_argnames=("carry",))
 def _advance(shape: Shape, leaves, carry: rounds.Carry, keys: Array, t: Array, until: Array, stops: Array) -> tuple:
-    """Plays to ``until``; tallies are handed out at the stops on the way (meaningless for later ones)."""
+    """Plays to ``until`` and hands out a tally for each stop; those of stops beyond ``until`` are meaningless."""
 
     def segment(now: tuple[rounds.Carry, Array], stop: Array):
         carry, t = now
@@ -92,11 +92,11 @@ def _record(shape: Shape, carry: rounds.Carry, t: Array) -> tuple[rounds.Carry, 
 
 
 class Games:
-    """Games of one shape, compiled by XLA when they are first played.
+    """The games of one shape, which XLA compiles when they are first played.
 
     Args:
-      shape: Of the games.
-      devices: Over which the lanes of a block are split.
+      shape: Shape of the games.
+      devices: The devices over which the lanes of a block are split.
     """
 
     def __init__(self, shape: Shape, devices: Sequence[Any]):
@@ -106,16 +106,16 @@ class Games:
 
     @property
     def lane_bytes(self) -> int:
-        """Memory of one game."""
+        """The memory of one game."""
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.shape.carry))
 
     def block(self, parameters: Sequence[np.ndarray], keys: np.ndarray) -> "Block":
-        """Returns games to be played together, as ``native.Games.block`` does."""
+        """Returns a block of games, as ``native.Games.block`` does."""
         return Block(self, parameters, keys)
 
 
 class Block:
-    """Games that are played together, on all devices."""
+    """A block of games, which all devices play together."""
 
     def __init__(self, games: Games, parameters: Sequence[np.ndarray], keys: np.ndarray):
         self.games, self.num_lanes = games, keys.shape[-1]
@@ -137,7 +137,7 @@ class Block:
         return jax.device_put(array, NamedSharding(self.games.mesh, spec))
 
     def start(self, carry: Sequence[np.ndarray] | None = None) -> None:
-        """Sets the games to round 0, or to a carry, its leaves with the lanes last."""
+        """Sets the games to round 0, or to a carry; the leaves of a carry end in the lane axis."""
         if carry is None:
             self._carry = _begin(self.games.shape, self._parameters, self._padded)
         else:
@@ -153,7 +153,7 @@ class Block:
         shape, count = self.games.shape, len(stops)
         if shape.plan.trace:
             return self._advance_traced(t, until, stops)
-        room = 1 << max(count - 1, 0).bit_length() if count else 1  # few numbers of stops are ever compiled
+        room = 1 << max(count - 1, 0).bit_length() if count else 1  # a power of two, so that XLA compiles few programs
         padded = np.full(room, np.iinfo(np.int32).max, np.int32)
         padded[:count] = stops
         self._carry, tallies = _advance(

@@ -16,15 +16,15 @@ from jaxbandit.types import shared_leaves
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What one compiled program serves: any numbers in any number of games of this shape.
+    """The key of a compiled program, which serves any numbers in any number of games of this shape.
 
     Attributes:
       tree: Structure of (policy, environment).
       leaves: Shape of every leaf.
-      shared: Whether all games share a leaf.
-      num_arms: K.
+      shared: For every leaf, whether all games share it.
+      num_arms: Number of arms K.
       dtype: "float32" or "float64".
-      plan: What is recorded.
+      plan: The quantities that are recorded.
     """
 
     tree: Any
@@ -36,9 +36,9 @@ class Shape:
 
     @classmethod
     def of(cls, policy: Policy, environment: Environment, plan: rounds.Plan) -> "Shape":
-        """Returns the shape of the games of a policy in an environment, in the working dtype."""
+        """Returns the shape of the games of a pair, in the working dtype."""
         leaves, tree = jax.tree.flatten((policy, environment))
-        return cls(
+        shape = cls(
             tree=tree,
             leaves=tuple(np.shape(leaf) for leaf in leaves),
             shared=(*shared_leaves(policy), *shared_leaves(environment)),
@@ -46,24 +46,25 @@ class Shape:
             dtype=str(jnp.result_type(float)),
             plan=plan,
         )
+        return _known.setdefault(shape, shape)  # JAX traces the properties below once in a process
 
     @functools.cached_property
     def parameters(self) -> list[jax.ShapeDtypeStruct]:
-        """Shapes and dtypes of the leaves."""
+        """The shapes and dtypes of the leaves."""
         return [jax.ShapeDtypeStruct(shape, np.dtype(self.dtype)) for shape in self.leaves]
 
     def pair(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
-        """Returns policy and environment with these leaves."""
+        """Returns the policy and the environment that have these leaves."""
         return jax.tree.unflatten(self.tree, leaves)
 
     @functools.cached_property
     def carry(self) -> rounds.Carry:
-        """Shapes and dtypes of what a game carries from round to round."""
+        """The shapes and dtypes of a game's carry."""
         return jax.eval_shape(lambda *leaves: self.begin(*leaves), *self.parameters)
 
     @functools.cached_property
     def tally(self) -> rounds.Tally:
-        """Shapes and dtypes of what a recorded round hands out."""
+        """The shapes and dtypes of a recorded round's tally."""
         return jax.eval_shape(lambda carry: rounds.record(self.plan, carry, jnp.int32(1))[1], self.carry)
 
     def check(self) -> None:
@@ -78,3 +79,6 @@ class Shape:
     def play(self, leaves: Sequence[Any], carry: rounds.Carry, key_words: Any, t: Any) -> tuple[Any, Any]:
         """Plays a round."""
         return rounds.play(self.plan, *self.pair(leaves), carry, key_words, t)
+
+
+_known: dict[Shape, Shape] = {}

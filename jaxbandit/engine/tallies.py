@@ -1,4 +1,4 @@
-"""Tallies of a block added up on the host in float64: sums, regret, traces."""
+"""Sums, regret and traces of a block, which the host adds up from its tallies in float64."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,13 +9,13 @@ import numpy as np
 from jaxbandit.engine import native
 from jaxbandit.game import Environment, as_arrays, is_stationary
 
-_APART = 16  # numbers between the lanes of one row and the next
-_LANES = 64  # whose regret is added up at once
-_ROUNDS = 8192  # of a changing environment whose means are asked for at once
+_APART = 16  # unused numbers between the lanes of one row and the next
+_LANES = 64  # lanes whose regret is added up at once
+_ROUNDS = 8192  # rounds of a changing environment whose means are computed at once
 
 
 class Totals:
-    """Adds the tallies of a block in float64."""
+    """The float64 sums of a block's tallies."""
 
     def __init__(self, running: dict[str, np.ndarray] | None = None, recorded: dict[str, np.ndarray] | None = None):
         self._running = dict(running or {})
@@ -33,7 +33,7 @@ class Totals:
 
     def add(self, tally: Any, count: int) -> None:
         """Adds a ``Tally`` of NumPy arrays, each leaf [count, ..., lanes]: those of ``count`` recorded rounds."""
-        increments: dict[str, np.ndarray] = {"pulls": tally.pulls}  # no more than rounds: int32 holds them
+        increments: dict[str, np.ndarray] = {"pulls": tally.pulls}  # at most as many as rounds, so int32 holds them
         for name, (total, lost) in tally.sums.items():
             increments[name] = total.astype(np.float64) + lost
         for name, values in increments.items():
@@ -52,10 +52,10 @@ class Totals:
 
 
 def _stacked(rows: list[np.ndarray]) -> np.ndarray:
-    """The rows as one array, with room behind the lanes.
+    """Stacks the rows into one array with unused room after the lanes of each row.
 
-    A power of two apart, all values of a lane would fall into the same few places of the cache, and putting lanes first
-    would take twice as long.
+    If rows were a power of two apart, all values of a lane would map to the same few cache sets, and the transposition
+    that puts lanes first would take twice as long.
     """
     *shape, num_lanes = rows[0].shape
     room = np.empty((len(rows), *shape, num_lanes + _APART), rows[0].dtype)
@@ -63,7 +63,7 @@ def _stacked(rows: list[np.ndarray]) -> np.ndarray:
 
 
 def traced(rounds: list) -> dict[str, np.ndarray]:
-    """The variables of rounds handed out one by one, lanes first."""
+    """Returns the variables of rounds handed out one by one, lanes first."""
     if not rounds:
         return {}
     joined = jax.tree.map(lambda *parts: np.moveaxis(np.concatenate(parts), -1, 0), *rounds)
@@ -73,13 +73,13 @@ def traced(rounds: list) -> dict[str, np.ndarray]:
 def regret(
     variables: dict[str, np.ndarray], gaps: list["Gaps"], environment_of: np.ndarray, record: np.ndarray
 ) -> np.ndarray:
-    """Returns pseudo-regret at the recorded rounds, the last ones of the gaps': [lanes, R], Eq. (1) of the paper.
+    """Returns pseudo-regret, Eq. (1) of the paper, at the recorded rounds, the last ones of the gaps': [lanes, R].
 
-    It is NaN from the first round on in which no arm was drawn.
+    If no arm was drawn in some round, the regret is NaN from that round on.
     """
     if "gap" not in variables:
         of_arm = np.stack([gap.of_arm for gap in gaps])[environment_of]  # [lanes, K]
-        # Some lanes at a time: all products at once are many times what they add up to, and leave the cache.
+        # Some lanes at a time: all products at once are far larger than their sums and do not fit into the cache.
         parts = (slice(first, first + _LANES) for first in range(0, len(of_arm), _LANES))
         pulls = variables["pulls"]
         sums = np.concatenate([(pulls[part] * of_arm[part, None]).sum(axis=-1) for part in parts])
@@ -89,7 +89,7 @@ def regret(
 
 
 class Gaps:
-    """What an environment's best fixed arm is compared by, in float64."""
+    """The gaps of an environment's arms and of its best fixed arm, in float64."""
 
     def __init__(self, environment: Environment, record: np.ndarray, stationary: bool):
         if stationary:
@@ -101,14 +101,14 @@ class Gaps:
 
 
 def best_fixed_arms(environment: Environment, record: np.ndarray) -> np.ndarray:
-    """The arm that regret at each recorded round is against: of the least expected loss up to there, [R]."""
+    """Returns the best fixed arm at each recorded round, [R]: it has the least expected loss up to that round."""
     if is_stationary(environment):
         return np.full(len(record), np.argmin(Gaps(environment, record, stationary=True).of_arm))
     return np.asarray([arms.argmin() for arms, _ in _expected(environment, record)])
 
 
 def _expected(environment: Environment, record: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
-    """At each recorded round, the expected loss so far of every arm, [K], and of who knows the best in each round."""
+    """Yields at each recorded round the expected loss so far of every arm, [K], and of the best arm of each round."""
     environment = as_arrays(environment)
     arms, best = np.zeros(environment.num_arms), 0.0
     for first, last in zip([0, *record[:-1]], record, strict=True):
@@ -120,7 +120,7 @@ def _expected(environment: Environment, record: np.ndarray) -> Iterator[tuple[np
 
 
 def _means(environment: Environment, rounds: np.ndarray) -> np.ndarray:
-    """Means of many rounds [rounds, K]: by machine code, for XLA's bits depend on the processor."""
+    """Computes the means of many rounds [rounds, K] by machine code, because XLA's bits depend on the processor."""
     leaves, structure = jax.tree.flatten(environment)
     if native.unavailable():
         return np.asarray(jax.jit(jax.vmap(environment.means))(rounds))

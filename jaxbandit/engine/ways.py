@@ -1,4 +1,4 @@
-"""The way in which games are played: native, or by the scan if native cannot play them, and why."""
+"""The choice between native games and the scan, with its reason."""
 
 import warnings
 from typing import Any
@@ -16,7 +16,7 @@ _reasons: dict[Shape, str] = {}
 
 
 def chosen(shape: Shape, way: str | None = None) -> Any:
-    """Returns the native games of a shape; None if the scan plays them, after one warning if that is a fallback."""
+    """Returns the native games of a shape, or None if the scan plays them; warns once if the scan is a fallback."""
     if way == "scan" or (way is None and jax.default_backend() != "cpu"):
         return None
     if shape in _reasons:
@@ -30,8 +30,8 @@ def chosen(shape: Shape, way: str | None = None) -> Any:
             reason = f"{policy} in {environment} {_obstacle(error)}"
     _reasons[shape] = reason
     warnings.warn(
-        f"{reason}; the games are played by JAX's scan instead: the results are right, but a CPU takes some 20 to 50 "
-        "times as long (docs/speed.md). Engine(way='scan') asks for the scan and silences this.",
+        f"{reason}; JAX's scan plays the games instead. The results are right, but a CPU takes some 20 to 50 times as "
+        "long (docs/speed.md). To choose the scan without this warning, pass Engine(way='scan')",
         stacklevel=2,
     )
     return None
@@ -43,7 +43,7 @@ def _obstacle(error: native.UnsupportedError) -> str:
 
 
 def explained(policy: Policy, environment: Environment) -> tuple[str, str]:
-    """Returns how games of a pair are played here, "native" or "scan", and why; compiles nothing."""
+    """Returns the way in which a pair is played here, "native" or "scan", and the reason; compiles nothing."""
     if jax.default_backend() != "cpu":
         return "scan", f"JAX's default device is a {jax.default_backend()}"
     if native.unavailable():

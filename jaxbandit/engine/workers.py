@@ -1,4 +1,4 @@
-"""Blocks played by several threads at a time, their results taken in order."""
+"""The threads that play blocks; their results are taken in order."""
 
 import collections
 import queue
@@ -14,14 +14,14 @@ Result = TypeVar("Result")
 def in_order(
     work: Callable[[Item, threading.Event], Result], items: Iterable[Item], count: int, take: Callable[[Result], None]
 ) -> None:
-    """Calls ``work`` for each item, on ``count`` threads, and ``take`` with each result, here and in order.
+    """Calls ``work`` for each item on ``count`` threads, and ``take`` with each result, in order and on this thread.
 
-    Results that wait are few, so that memory stays bounded. Whatever goes wrong, here or there, or Ctrl-C, sets the
-    event that ``work`` is handed; it is raised when all threads are done.
+    Few results wait at a time, so that memory stays bounded. An error on any thread, or Ctrl-C, sets the event that
+    ``work`` receives. The error is raised when all threads have ended.
     """
     halt, errors = threading.Event(), []
     tasks: queue.SimpleQueue[tuple[Item, Future] | None] = queue.SimpleQueue()
-    # Daemons, unlike those of an executor: a process that ends does not wait for a call under way.
+    # Daemon threads, unlike those of an executor: a process that ends does not wait for a running call.
     threads = [threading.Thread(target=_serve, args=(work, tasks, halt, errors), daemon=True) for _ in range(count)]
     waiting: collections.deque[Future] = collections.deque()
     try:
@@ -30,12 +30,12 @@ def in_order(
         for item in items:
             waiting.append(Future())
             tasks.put((item, waiting[-1]))
-            if len(waiting) > count:  # one more than play, so that no thread waits for what is done here
+            if len(waiting) > count:  # one more than threads, so that no thread waits for ``take``
                 take(waiting.popleft().result())
         while waiting:
             take(waiting.popleft().result())
     except BaseException as error:
-        first = errors[0] if errors else error  # what went wrong, not who halted for it
+        first = errors[0] if errors else error  # the cause, not the error of a thread that halted because of it
         halt.set()
         for future in waiting:
             future.cancel()
@@ -49,7 +49,7 @@ def in_order(
 
 
 def apart(work: Callable[[], Result]) -> Result:
-    """Returns ``work()``, done on a thread of its own: while it computes outside of Python, Ctrl-C is heard here."""
+    """Returns ``work()``, run on its own thread, so that this thread can receive Ctrl-C while machine code runs."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     future: Future = Future()

@@ -1,4 +1,4 @@
-"""Environments by registry name: laws, then the schedules that hold one."""
+"""Environments by registry name: laws of losses, replayed tables, and schedules over a law."""
 
 from jaxbandit.environments.laws import (
     Bernoulli,

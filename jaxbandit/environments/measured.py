@@ -1,4 +1,4 @@
-"""Tables of measured losses: what makes an array one, what is wrong with one that is not, and the sign of its tails."""
+"""Checks of tables of measured losses, with messages for invalid ones, and the sign of their tails."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -7,13 +7,13 @@ import numpy as np
 
 
 def as_table(where: str, values: Any, arms: Sequence[str] = (), *, missing: bool = False) -> np.ndarray:
-    """``values`` as a float64 table [T, K], one row per round and one column per arm.
+    """Returns ``values`` as a float64 table [T, K], one row per round and one column per arm.
 
     Args:
-      where: What the error messages begin with.
-      values: Anything NumPy makes a table of.
+      where: The beginning of error messages: a file or a field.
+      values: Anything that NumPy converts to a table.
       arms: Names of the columns, for messages.
-      missing: Take NaN and infinite entries, as NaN; otherwise they are errors.
+      missing: Whether NaN and infinite entries become NaN; otherwise they are errors.
     """
     try:
         array = np.asarray(values)
@@ -34,28 +34,28 @@ def as_table(where: str, values: Any, arms: Sequence[str] = (), *, missing: bool
     others = f" and at {count - 1} more places" if count > 1 else ""
     raise ValueError(
         f"{where} holds {table[place]} in {_place(place, array.shape, arms)}{others}; "
-        "replays need every loss: fill in, or drop such rounds or arms"
+        "a replay needs every loss, so fill in such entries, or drop their rounds or arms"
     )
 
 
 def arm_names(count: int) -> tuple[str, ...]:
-    """Names for columns that have none: ``arm0``, ``arm1``, ..."""
+    """Returns names for columns without names: ``arm0``, ``arm1``, ..."""
     return tuple(f"arm{n}" for n in range(count))
 
 
 class Truncated(NamedTuple):
-    """How far ``E[l 1{|l| > M}]`` falls below 0 as M >= 0 varies, under the empirical law."""
+    """The least value of ``E[l 1{|l| > M}]`` over M >= 0, under the empirical law."""
 
-    least: float  # at most 0, its value at M = max |l|
-    threshold: float  # the M it is taken at
+    least: float  # at most 0, which is the value at M = max |l|
+    threshold: float  # the M of the least value
     z: float  # the least of sum / sqrt(sum of squares) over the losses beyond M
 
 
 def truncated_mean(values: np.ndarray) -> Truncated:
-    """The worst case over M of the mean of what lies beyond M."""
+    """Returns the least truncated mean over all M: the mean of the losses beyond M, with the others as 0."""
     order = np.argsort(-np.abs(values), kind="stable")
     size, beyond = np.abs(values)[order], values[order]
-    # M stands between two different sizes: equal ones are cut together.
+    # M lies between two different sizes: losses of equal size are truncated together.
     cut = np.append(size[1:] < size[:-1], True) & (size > 0)
     sums, squares = np.cumsum(beyond)[cut], np.cumsum(beyond**2)[cut]
     if sums.size == 0 or sums.min() >= 0:
@@ -93,7 +93,7 @@ def _number(where: str, entry: Any, place: tuple[int, ...], shape: tuple[int, ..
 
 
 def _place(place: tuple[int, ...], shape: tuple[int, ...], arms: Sequence[str]) -> str:
-    """Rows count from 1, as rounds do."""
+    """Returns row and column of an entry as text; rows count from 1, as rounds do."""
     row, column = place
     name = f" ({arms[column]!r})" if arms else ""
     return f"row {row + 1} of {shape[0]}, column {column + 1} of {shape[1]}{name}"

@@ -16,19 +16,19 @@ from jaxbandit.types import Array, field, pytree
 class Replay:
     r"""A table of measured losses, in stored order or row by row at random.
 
-    In stored order round t is row t: an oblivious adversary, whose regret is exact against the best fixed column. The
-    run may not be longer than the table. Resampled, every round is a row drawn uniformly, the same for all policies on
-    one seed: a stochastic environment whose means are the columns', exactly.
+    In stored order round t is row t. This is an oblivious adversary, and regret against the best fixed column is exact.
+    The run may not be longer than the table. In resampled order every round is a row drawn uniformly, the same for all
+    policies on one seed. This is a stochastic environment, and its means are exactly those of the columns.
 
-    uniINF, OptHTINF and AdaTINF are not scale-free: of losses in milliseconds nearly all are skipped. ``jaxbandit
-    inspect`` tells the scale at which 99 % of the losses are at most 1.
+    uniINF, OptHTINF and AdaTINF are not scale-free: they skip nearly all losses that are given in milliseconds.
+    ``jaxbandit inspect`` prints the scale at which 99 % of the losses are at most 1.
 
     Attributes:
       losses: The table [T, K]; signed losses are fine. ``jb.read_table(path).replay(...)`` takes it from a file.
       order: ``"stored"`` or ``"resampled"``.
-      scale: Multiplies the losses.
-      rewards: The table holds rewards: the losses are their negatives.
-      name: What results call the table.
+      scale: Factor of the losses.
+      rewards: Whether the table holds rewards; the losses are then their negatives.
+      name: The table's name in results.
       arm_means: The mean of each column; follows from the table.
 
     Example:
@@ -40,7 +40,7 @@ class Replay:
       [1.0, 2.0]
 
     Notes:
-      A finite table has every moment, whatever the law it was measured from: the declared order is 2. ``moment``
+      A finite table has every moment, whatever the law behind the measurements, so the declared order is 2. ``moment``
       holds for every round and arm, so in stored order, where nothing is random, it is the largest entry.
     """
 
@@ -74,7 +74,7 @@ class Replay:
         return self.losses.shape[-2]
 
     def at_horizon(self, horizon: int) -> "Replay":
-        """The same environment, if the table is long enough."""
+        """Returns this environment; raises if the table has fewer rows than the run has rounds."""
         if self.order == "stored" and horizon > self.num_rows:
             table = f"table {self.name!r}" if self.name else "table"
             raise ValueError(
@@ -84,23 +84,23 @@ class Replay:
         return self
 
     def means(self, t: Array) -> Array:
-        """The losses of round ``t``, or those of the mean row: [K]."""
+        """Returns the losses of round ``t``; in resampled order, the means of the columns: [K]."""
         if self.order == "stored":
-            # Past the end there is nothing: NaN marks the game as failed, where JAX would repeat the last row.
+            # Past the end of the table NaN marks the game as failed; by default JAX would repeat the last row.
             values = jnp.asarray(self.losses).at[jnp.asarray(t) - 1].get(mode="fill", fill_value=jnp.nan)
         else:
             values = jnp.asarray(self.arm_means)
         return self._sign * self.scale * values
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """An entry of the table: of row ``t``, or of a row that depends on the round's bits alone."""
+        """Returns the arm's entry in row ``t``; in resampled order, in a row drawn from the round's bits."""
         if self.order == "stored":
             return pick(self.means(t), arm)
         row = random.below(key, self.num_rows)
         return self._sign * self.scale * jnp.asarray(self.losses)[row, arm]
 
     def moment(self, alpha: float) -> float:
-        """The sigma with E|l|^alpha <= sigma^alpha for every round and arm."""
+        """Returns the sigma with E|l|^alpha <= sigma^alpha for every round and arm."""
         if not alpha > 0:
             raise ValueError(f"moment(alpha) needs alpha > 0, got {alpha}")
         size = np.abs(np.asarray(self.losses, np.float64))
@@ -111,7 +111,7 @@ class Replay:
 
     @property
     def truncated_nonnegative(self) -> bool:
-        """Whether E[l 1(|l| > M)] >= 0 for the best column and every M; in stored order, in every round."""
+        """Whether E[l 1(|l| > M)] >= 0 for the best column and every M (in stored order, for every round)."""
         column = self._sign * np.asarray(self.losses, np.float64)[:, np.argmin(self._sign * np.asarray(self.arm_means))]
         return bool(column.min() >= 0 if self.order == "stored" else truncated_mean(column).least >= 0)
 

@@ -33,7 +33,7 @@ from jaxbandit.plots.heat import heat_map as heat_map
 from jaxbandit.plots.sweep import sweep as sweep
 from jaxbandit.studies.figures import Figure, read_figures
 
-MANY_SEEDS = 64  # from which on a tail is drawn unasked
+MANY_SEEDS = 64  # with this many seeds or more, tails are drawn by default
 
 
 def draw(
@@ -47,18 +47,19 @@ def draw(
     figures: Sequence[str | Mapping[str, Any]] | None = None,
     strict: bool = True,
 ) -> list[pathlib.Path]:
-    """The figures that a study names, or else every one the dataset allows.
+    """Draws the figures that a study names, or every figure that the dataset allows if the study names none.
 
     Args:
-      ds: What ``simulate`` returned or ``run`` left.
-      directory: Where to write; by default ``regret``, ``growth``, ``heat-<policy>-<environment>``, ``exceedance`` from
-        64 seeds on, and ``decomposition``.
+      ds: The dataset that ``simulate`` returned or ``run`` wrote.
+      directory: The directory to write to. By default the files are ``regret``, ``growth``,
+        ``heat-<policy>-<environment>``, ``exceedance`` (from 64 seeds on) and ``decomposition``.
       formats: File endings.
-      environments: The environments by label, for the lower bounds; without them none are drawn.
-      method: Of the bands: ``"normal"`` or ``"bootstrap"``.
+      environments: The environments by label. Lower bounds are drawn only if they are given.
+      method: The method of the bands, ``"normal"`` or ``"bootstrap"``.
       simultaneous: Whether a band covers its whole curve at once.
-      figures: As in a study file; default those of the study that the dataset carries.
-      strict: Whether a figure that cannot be drawn is an error; else it is a warning, and the others are drawn.
+      figures: The figures, written as in a study file; default those of the study that the dataset carries.
+      strict: Whether a figure that cannot be drawn raises an error. If not, it causes a warning, and the other figures
+        are drawn.
     """
     style.check_formats(formats)
     directory, title = pathlib.Path(directory), str(ds.attrs.get("title", ""))
@@ -102,7 +103,7 @@ def _allowed(ds: xr.Dataset) -> list[Figure]:
 def _artists(
     figure: Figure, ds: xr.Dataset, environments: Mapping[str, Any], bands: Mapping[str, Any]
 ) -> list[tuple[Callable[..., Any], str]]:
-    """Who draws a figure, and its file's name; a heat map for every pair of classes that is swept."""
+    """Returns the functions that draw a figure, with file names; there is a heat map for each swept pair of classes."""
     about: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "regret": (regret_curves, dict(bands)),
         "growth": (growth_curves, {"environments": environments}),

@@ -1,4 +1,4 @@
-"""Variants of a policy side by side: what they record over rounds, and the regret that comes of it."""
+"""The figure of an ablation: recorded measures of the variants of a policy beside their regret."""
 
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from jaxbandit.plots import style
 from jaxbandit.plots.bands import above_zero, band_note, banded, lowest
 from jaxbandit.plots.common import environment_name, labelled, pretty, scale_regret
 
-# What is drawn of a measure, besides itself: (label, divided by the round, logarithmic).
+# How each measure is drawn: (label, whether it is divided by the round, whether the axis is logarithmic).
 MEASURES = {"scale": ("scale S", False, True), "skipped": ("share of rounds skipped so far", True, False)}
 
 
@@ -26,21 +26,21 @@ def ablation(
     simultaneous: bool = False,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
-    """A row of panels for each environment: recorded measures over rounds, then regret with bands.
+    """Draws a row of panels for each environment: recorded measures over rounds, then regret with bands.
 
     Args:
-      ds: Recorded with the measures.
-      path: Where to write; the ending chooses the format.
+      ds: A dataset that was recorded with the measures.
+      path: The file to write; its ending chooses the format.
       title: Heads the figure.
       environments: The environments by label, for their names.
-      measures: What to draw besides regret.
-      method: Of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
+      measures: The measures to draw beside regret.
+      method: The method of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
       simultaneous: Whether a band covers its whole curve at once.
       also: Further endings to write it with.
     """
     missing = [name for name in measures if name not in ds]
     if missing:
-        raise ValueError(f"no {', '.join(missing)} in the dataset; run with measures = {list(measures)}")
+        raise ValueError(f"no {', '.join(missing)} in the dataset; run the study with measures = {list(measures)}")
     ds = labelled(ds)
     stats = banded(ds, method=method, simultaneous=simultaneous)
     means = {name: ds[name].mean("seed") if "seed" in ds[name].dims else ds[name] for name in measures}

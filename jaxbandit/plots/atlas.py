@@ -1,4 +1,4 @@
-"""Who wins where: the best policy over two properties of the environment, and how sure."""
+"""The atlas: a map of the best policy over two properties of the environment, with its significance."""
 
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -15,28 +15,29 @@ from jaxbandit.plots.common import axis_name, axis_values, labelled, pretty
 def winners(
     ds: xr.Dataset, *, x: str, y: str, environments: Mapping[str, Any] | None = None, level: float = 0.95
 ) -> xr.Dataset:
-    """The winner of every environment at the last round, laid out over two of its properties.
+    """Finds the winner of every environment at the last round and lays the winners out over two properties.
 
     Every pair of policies is tested seed by seed in every environment, and the p-values of all pairs in all
-    environments are corrected together by Holm's method: with the stated confidence no win on the whole map is a chance
-    one. Policies that stop before the last round do not compete. Of a single seed nothing is sure.
+    environments are corrected together by Holm's method: with the stated confidence no win on the whole map is due
+    to chance. Policies that stop before the last round do not compete. With a single seed no win is sure.
 
     Args:
-      ds: With every seed kept.
+      ds: A dataset with every seed kept.
       x: A property of the environments: a coordinate, a field, ``gap`` or ``unit``.
-      y: Another.
+      y: Another property.
       environments: The environments by label, for properties that are no coordinates.
       level: Confidence over the whole map.
 
     Returns:
-      By ``y`` and ``x``: ``winner`` (its place in ``policy``, -1 where no environment is), ``margin`` (the share of the
-      runner-up's regret that it saves), ``sure`` (whether it beats every other significantly), ``mean`` by ``policy``.
+      By ``y`` and ``x``: ``winner`` (its place in ``policy``, -1 if there is no environment), ``margin`` (the share of
+      the runner-up's regret that it saves), ``sure`` (whether it beats every other policy significantly), ``mean`` by
+      ``policy``.
     """
     ds = labelled(ds)
     there = ds.regret.isel(round=-1).notnull().all(["seed", "environment"])
     ds = ds.isel(policy=np.flatnonzero(there.values))
     means = ds.regret.isel(round=-1).mean("seed").transpose("environment", "policy").values
-    corrected, test = np.ones((*means.shape, means.shape[1])), "nothing is tested: there is 1 seed"
+    corrected, test = np.ones((*means.shape, means.shape[1])), "no win is tested, as there is only 1 seed"
     if ds.sizes["seed"] > 1:
         p = ranking(ds, level=level).p.transpose("environment", "policy", "rival").values
         pairs = np.triu_indices(ds.sizes["policy"], 1)
@@ -55,7 +56,7 @@ def winners(
             continue
         cell = int(row[0]), int(column[0])
         if winner[cell] >= 0:
-            raise ValueError(f"two environments share {y} = {at_y} and {x} = {at_x}; choose: environments = [...]")
+            raise ValueError(f"two environments share {y} = {at_y} and {x} = {at_x}; choose with environments = [...]")
         best, second = np.argsort(means[e], kind="stable")[:2]
         winner[cell], mean[cell] = best, means[e]
         margin[cell] = 1 - means[e][best] / means[e][second] if means[e][second] > 0 else np.nan
@@ -83,14 +84,14 @@ def atlas(
     level: float = 0.95,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
-    """A map of winners: colour is who wins, strength and number by how much, hatching where it may be chance.
+    """Draws a map of winners: colour shows the winner, strength and number its margin, hatching a win by chance.
 
     Args:
-      ds: With every seed kept.
-      path: Where to write; the ending chooses the format.
+      ds: A dataset with every seed kept.
+      path: The file to write; its ending chooses the format.
       title: Heads the figure.
-      x: The property of the environments to the right.
-      y: The one upwards.
+      x: The property of the environments on the horizontal axis.
+      y: The property on the vertical axis.
       environments: The environments by label, for properties that are no coordinates.
       level: Confidence over the whole map.
       also: Further endings to write it with.
@@ -99,7 +100,7 @@ def atlas(
     from matplotlib.patches import Patch, Rectangle
 
     found = winners(ds, x=x, y=y, environments=environments, level=level)
-    # An area has no line: colours of dashed curves are darkened instead.
+    # An area has no dashes, so the colours of dashed curves are darkened instead.
     colours = [
         np.asarray(to_rgb(look["color"])) * (1.0 if look["linestyle"] == style.LINES[0] else 0.55)
         for look in style.looks(found.policy.values)
@@ -140,7 +141,8 @@ def atlas(
         handles = {pretty(found.policy.values[n]): Patch(color=tuple(colours[n])) for n in shown}
         handles["hatched: the win may be chance"] = Patch(facecolor="#bbbbbb", edgecolor="white", hatch="////")
         note = (
-            f"number: regret saved against the runner-up after {int(ds['round'][-1]):,} rounds\n{found.attrs['test']}"
+            f"numbers: the share of the runner-up's regret that is saved after {int(ds['round'][-1]):,} rounds\n"
+            f"{found.attrs['test']}"
         )
         style.legend(figure, None, note, handles=handles)
         return style.save(figure, path, also)

@@ -1,4 +1,4 @@
-"""Means over seeds with the bands that are asked for, and the words that say how they were made."""
+"""Means over seeds with their bands, and the note on a figure that describes the bands."""
 
 import numpy as np
 import xarray as xr
@@ -9,11 +9,11 @@ from jaxbandit.plots.common import RESAMPLES, seeds_note
 
 
 def banded(ds: xr.Dataset, *, level: float = 0.95, method: str = "normal", simultaneous: bool = False) -> xr.Dataset:
-    """The ``summary`` of a dataset by policy and environment, with the bands that are asked for.
+    """Returns the ``summary`` of a dataset by policy and environment, with bands of the given method.
 
     Args:
-      ds: With dimensions ``policy`` and ``environment``.
-      level: Coverage.
+      ds: A dataset with dimensions ``policy`` and ``environment``.
+      level: The coverage of the bands.
       method: ``"normal"`` or ``"bootstrap"``.
       simultaneous: Whether a band covers its whole curve at once.
     """
@@ -23,12 +23,12 @@ def banded(ds: xr.Dataset, *, level: float = 0.95, method: str = "normal", simul
 def with_bands(
     ds: xr.Dataset, stats: xr.Dataset, *, level: float = 0.95, method: str = "normal", simultaneous: bool = False
 ) -> xr.Dataset:
-    """A summary with other bands than its normal ones, cell by cell over the rounds and seeds that were played."""
+    """Replaces the normal bands of a summary, pair by pair, over the rounds and seeds that were played."""
     if method == "normal" and not simultaneous:
         return stats
     if "regret" not in ds:
         asked = f"{method}{', simultaneous' if simultaneous else ''}"
-        raise ValueError(f'a summary has normal bands only, not {asked!r}; run with keep = "seeds"')
+        raise ValueError(f'{asked!r} bands need every seed, and a summary has none; run with keep = "seeds"')
     low, high = (xr.full_like(stats[name], np.nan) for name in ("regret_low", "regret_high"))
     said = stats.attrs["band"]
     for policy in ds.policy.values:
@@ -51,17 +51,17 @@ def played(cell: xr.DataArray) -> xr.DataArray:
 
 
 def band_note(stats: xr.Dataset, ds: xr.Dataset, aside: str = "") -> str:
-    """How the bands of a figure were made, over how many seeds; that one seed has none."""
+    """Describes the bands of a figure and the number of seeds; a single seed has no bands."""
     if not np.isfinite(stats.regret_high).any():
         return f"no bands, {seeds_note(ds)}"
     return f"bands: {stats.attrs['band']}{aside}, {seeds_note(ds)}"
 
 
 def lowest(stats: xr.Dataset) -> np.ndarray:
-    """What an axis must reach down to: the lower limits, or the means where there are none."""
+    """Returns the values that an axis must reach down to: the lower limits, or the means if there are no limits."""
     return stats.regret_low.fillna(stats.regret_mean).values
 
 
 def above_zero(mean: xr.DataArray) -> xr.DataArray:
-    """A curve without its zeros, which have no place on a logarithmic axis; whole where it is nothing else."""
+    """Removes the zeros of a curve, which a logarithmic axis cannot show; a curve of zeros alone stays as it is."""
     return mean.where(mean != 0) if bool((mean != 0).any()) else mean

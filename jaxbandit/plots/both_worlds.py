@@ -1,4 +1,4 @@
-"""Best of both worlds at a glance: stochastic environments left, adversarial ones right."""
+"""The figure of both worlds: stochastic environments on the left, adversarial ones on the right."""
 
 import math
 import pathlib
@@ -26,17 +26,17 @@ def both_worlds(
     decades: float = 4,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
-    """Mean regret over rounds with bands, each curve named at its end.
+    """Draws mean regret over rounds with bands and names each curve at its end.
 
     Args:
-      ds: What ``simulate`` returned or ``run`` left.
-      path: Where to write; the ending chooses the format.
+      ds: The dataset that ``simulate`` returned or ``run`` wrote.
+      path: The file to write; its ending chooses the format.
       title: Heads the figure.
-      environments: The environments by label: those whose means do not change stand left, the others right.
-      method: Of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
+      environments: The environments by label. Those whose means do not change are drawn left, the others right.
+      method: The method of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
       simultaneous: Whether a band covers its whole curve at once.
-      level: Their coverage.
-      decades: How many powers of ten of rounds to show, up to the last.
+      level: The coverage of the bands.
+      decades: The number of powers of ten of rounds to show, counted back from the last round.
       also: Further endings to write it with.
     """
     ds = labelled(ds)
@@ -46,8 +46,8 @@ def both_worlds(
     unknown = [label for label in labels if label not in environments]
     if unknown:
         raise ValueError(
-            f"no environment is given for {unknown[0]!r}; pass environments = {{label: environment}}, as "
-            "plots.environments_of makes them"
+            f"no environment is given for {unknown[0]!r}; pass environments = {{label: environment}}, for example "
+            "environments = plots.environments_of(ds)"
         )
     left = [label for label in labels if is_stationary(environments[label])]
     right = [label for label in labels if label not in left]
@@ -62,7 +62,7 @@ def both_worlds(
                 _draw(panel, stats.sel(environment=label))
             else:
                 panel.set_visible(False)
-        figure.canvas.draw()  # settles the layout, so that labels know how high a panel is
+        figure.canvas.draw()  # fixes the layout, so that the height of a panel is known to its labels
         for panel, (_, label) in zip(panels, places, strict=True):
             if label:
                 style.end_labels(panel, _ends(stats.sel(environment=label)))

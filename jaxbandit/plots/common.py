@@ -1,4 +1,4 @@
-"""What figures share: datasets in one form, the environments behind them, names, axes of regret."""
+"""Helpers that all figures share: datasets in one form, their environments, names and axes of regret."""
 
 import itertools
 import pathlib
@@ -16,22 +16,22 @@ from jaxbandit.policies import POLICIES
 from jaxbandit.studies import study
 
 PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1}  # behind a note that curves may cross
-RESAMPLES = 500  # of the intervals on a figure
-# How axes of swept values are called on figures.
+RESAMPLES = 500  # bootstrap samples of the intervals on a figure
+# The names of swept values on the axes of figures.
 AXES = {
     "tail_index": "tail index",
     "moment_order": "declared moment order α",
     "gap": "gap Δ between the best two arms",
     "budget": "corrupted rounds",
     "unit": "unit of the losses",
-    "moment_bound_factor": "σ told / σ of the environment",
-    "moment_order_factor": "α told / α of the environment",
+    "moment_bound_factor": "σ given / σ of the environment",
+    "moment_order_factor": "α given / α of the environment",
     "initial_scale": "initial scale S₁",
 }
 
 
 def labelled(ds: xr.Dataset) -> xr.Dataset:
-    """The dataset with dimensions ``policy`` and ``environment``; swept axes of one class become labelled points."""
+    """Returns the dataset by ``policy`` and ``environment``; swept axes of one class become labelled points."""
     if {"policy", "environment"} <= set(ds.dims):
         return ds
     variable = ds["regret" if "regret" in ds else "regret_mean"]
@@ -47,17 +47,17 @@ def labelled(ds: xr.Dataset) -> xr.Dataset:
 
 
 def environments_of(ds: xr.Dataset, data: str | pathlib.Path | None = None) -> dict[str, Any]:
-    """The environments of a dataset by label, rebuilt from the study file it carries; none if it carries none.
+    """Rebuilds the environments of a dataset by label from the study file it carries; none if it carries no study.
 
     Args:
-      ds: What ``run`` left.
-      data: Where the study's tables are, if it names any.
+      ds: The dataset that ``run`` wrote.
+      data: The directory of the study's tables, if it names any.
     """
     try:
         text = ds.attrs.get("study")
         grids = study.parse(tomllib.loads(text), data=data).environment_grids() if text else []
-    except ValueError as error:  # a file that it names is not found from here
-        warnings.warn(f"the environments cannot be rebuilt, so no lower bounds are drawn: {error}", stacklevel=2)
+    except ValueError as error:  # for example, the study names a table that is not found
+        warnings.warn(f"cannot rebuild the study's environments, so no lower bounds are drawn: {error}", stacklevel=2)
         return {}
     points = [point for grid in grids for point in grid.points]
     labels = [str(label) for label in np.atleast_1d(ds.environment.values)] if points else []
@@ -65,18 +65,18 @@ def environments_of(ds: xr.Dataset, data: str | pathlib.Path | None = None) -> d
 
 
 def head(label: Any) -> str:
-    """What a label starts with: ``uniinf`` of ``uniinf[initial_scale=4]``."""
+    """Returns the name that a label starts with: ``uniinf`` of ``uniinf[initial_scale=4]``."""
     return str(label).split("[")[0].split("#")[0]
 
 
 def pretty(label: Any) -> str:
-    """A label as figures print it: a policy in the box by the name its paper gives it."""
+    """Returns a label as figures print it: a shipped policy has the name that its paper gives it."""
     cls, text = POLICIES.get(head(label)), str(label)
     return text if cls is None else getattr(cls, "label", head(label)) + text[len(head(label)) :]
 
 
 def environment_name(label: str, environments: Mapping[str, Any] | None) -> str:
-    """An environment in a few words: its kind, arms and declared moment; its label if it is not known."""
+    """Describes an environment by its kind, arms and declared moment; an unknown one keeps its label."""
     environment = (environments or {}).get(label)
     if environment is None:
         return label
@@ -88,7 +88,7 @@ def environment_name(label: str, environments: Mapping[str, Any] | None) -> str:
 
 
 def chosen(ds: xr.Dataset, policies: Sequence[str] = (), environments: Sequence[str] = ()) -> xr.Dataset:
-    """The points whose label, or what heads it, is named; all of a side for which none is."""
+    """Selects the points whose label, or the head of it, is named; a side without names keeps all its points."""
     for side, names in (("policy", policies), ("environment", environments)):
         labels = [str(label) for label in ds[side].values]
         for name in names:
@@ -101,7 +101,7 @@ def chosen(ds: xr.Dataset, policies: Sequence[str] = (), environments: Sequence[
 
 
 def last_played(stats: xr.Dataset) -> xr.Dataset:
-    """Every cell of a summary at the last round it was played to, which stands in ``played``."""
+    """Selects the last played round of each pair in a summary and stores that round in ``played``."""
     there = stats.regret_mean.notnull()
     last = (there * np.arange(1, stats.sizes["round"] + 1)).max("round") - 1
     at = stats[["regret_mean", "regret_low", "regret_high"]].isel(round=last.clip(min=0))
@@ -115,9 +115,9 @@ def side_of(ds: xr.Dataset, name: str) -> str:
 
 
 def axis_values(ds: xr.Dataset, name: str, environments: Mapping[str, Any]) -> np.ndarray:
-    """A value of every point: a coordinate, or else a field of the environment or of its law, ``gap`` or ``unit``.
+    """Returns a value of every point: a coordinate, or a field of the environment or its law, ``gap`` or ``unit``.
 
-    NaN where a point has none; text where values are no numbers.
+    If a point has no such value, its entry is NaN. If the values are not numbers, the entries are text.
     """
     if name in ds.coords and ds[name].dims == ("policy",):
         return ds[name].values
@@ -131,7 +131,7 @@ def axis_values(ds: xr.Dataset, name: str, environments: Mapping[str, Any]) -> n
         return held
     if np.isnan(values).all():
         known = [str(key) for key in ds.coords if ds[key].dims in (("policy",), ("environment",))]
-        raise ValueError(f"nothing has {name!r} to draw along; {suggest(name, [*known, 'gap', 'unit'])}")
+        raise ValueError(f"no policy or environment has a {name!r}; {suggest(name, [*known, 'gap', 'unit'])}")
     return values
 
 
@@ -147,12 +147,12 @@ def _of_environment(environment: Any, name: str) -> float:
 
 
 def axis_name(name: str) -> str:
-    """What a figure writes along an axis."""
+    """Returns the name that a figure writes along an axis."""
     return AXES.get(name, name.replace("_", " "))
 
 
 def scale_regret(panel: Any, low: np.ndarray) -> None:
-    """Logarithmic, or linear around 0 where a policy beats every fixed arm; linear where there is no regret."""
+    """Scales the regret axis: logarithmic, linear around 0 if a policy beats every fixed arm, linear without regret."""
     low = low[np.isfinite(low)]
     if np.min(low, initial=0) > -1:
         if np.isfinite(panel.dataLim.minposy):
@@ -170,6 +170,6 @@ def scale_regret(panel: Any, low: np.ndarray) -> None:
 
 
 def seeds_note(ds: xr.Dataset) -> str:
-    """How many seeds stand behind a figure."""
+    """Returns the number of seeds of a figure in words."""
     count = ds.attrs.get("num_seeds", ds.sizes.get("seed", "?"))
     return f"{count} seed{'' if count == 1 else 's'}"

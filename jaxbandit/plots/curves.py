@@ -1,4 +1,4 @@
-"""Mean regret over rounds: with bands, and on doubly logarithmic axes with exponents and lower bounds."""
+"""Curves of mean regret over rounds: with bands, and on doubly logarithmic axes with exponents and lower bounds."""
 
 import math
 import pathlib
@@ -27,15 +27,16 @@ def regret_curves(
     level: float = 0.95,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
-    """Mean regret over rounds with its band, one panel per environment.
+    """Draws mean regret over rounds with its band, one panel per environment.
 
     Args:
-      ds: What ``simulate`` returned; without dimensions ``policy`` and ``environment`` every swept point is a curve.
-      path: Where to write; the ending chooses the format.
+      ds: The dataset that ``simulate`` returned. If it has no dimensions ``policy`` and ``environment``, every swept
+        point is a curve.
+      path: The file to write; its ending chooses the format.
       title: Heads the figure.
       method: ``"normal"``, or ``"bootstrap"`` over seeds.
       simultaneous: Whether the band covers its whole curve at once.
-      level: Its coverage.
+      level: The coverage of the band.
       also: Further endings to write it with.
     """
     ds = labelled(ds)
@@ -66,22 +67,22 @@ def growth_curves(
     level: float = 0.95,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
-    """Mean regret on doubly logarithmic axes with fitted exponents, and lower bounds as orders.
+    """Draws mean regret on doubly logarithmic axes with fitted exponents and the orders of lower bounds.
 
     Args:
-      ds: What ``simulate`` returned.
-      path: Where to write.
+      ds: The dataset that ``simulate`` returned.
+      path: The file to write.
       title: Heads the figure.
       environments: The environments by label. A stationary one gets the instance-dependent bound, a changing one the
         minimax one.
-      last_doublings: The exponent is fitted over this many, up to the end.
-      level: Of the intervals of the exponents.
+      last_doublings: The number of last doublings of T over which the exponent is fitted.
+      level: The coverage of the intervals of the exponents.
       also: Further endings to write it with.
     """
     ds = labelled(ds)
     stats, titles = summary(ds), [str(environment) for environment in ds.environment.values]
     looks = style.looks(stats.policy.values)
-    how, about_bounds = "no fits", ""
+    how, about_bounds = "no exponents are fitted", ""
     with style.panels(titles, title, lines=ds.sizes["policy"] + 1) as (figure, panels):
         for panel, environment in zip(panels, ds.environment.values, strict=True):
             log = bool((stats.regret_mean.sel(environment=environment) > 0).any())
@@ -97,16 +98,16 @@ def growth_curves(
                 panel.plot(mean["round"], mean.where(mean > 0) if log else mean, label=text, **look)
             panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel="mean pseudo-regret")
             bottom, top = panel.get_ylim()
-            panel.set_ylim(bottom=max(bottom, 1e-5 * top) if log else bottom)  # what is rounded to 0 tells nothing
+            panel.set_ylim(bottom=max(bottom, 1e-5 * top) if log else bottom)  # hides rounding errors
             if log and _draw_bound(panel, (environments or {}).get(str(environment)), ds["round"].values):
-                about_bounds = "; lower bounds are orders, with constant 1: their height means nothing"
+                about_bounds = "; lower bounds are orders with constant 1, so only their slope has a meaning"
             panel.legend(fontsize=style.NOTE, loc="upper center", bbox_to_anchor=(0.5, -0.17))
         style.note(figure, how + about_bounds)
         return style.save(figure, path, also)
 
 
 def _fit(cell: xr.DataArray, last_doublings: int, level: float) -> xr.Dataset | None:
-    """The exponent over the last doublings that were played; none of a single game or of fewer than two rounds."""
+    """Fits the exponent over the last played doublings; returns None for a single game or fewer than two rounds."""
     cell = played(cell.load())
     rounds = cell["round"].values
     first = int(rounds[-1] / 2**last_doublings) if rounds.size else 0
@@ -123,7 +124,7 @@ def _exponent_text(fit: xr.Dataset | None) -> str:
 
 
 def _stop_text(mean: xr.DataArray, ds: xr.Dataset) -> str:
-    """Where a policy stopped, if that is before the others."""
+    """Returns the last round of a policy in words if the policy stopped before the others."""
     if not mean.size:
         return ", not played"
     last = int(mean["round"][-1])
@@ -138,10 +139,10 @@ def _draw_fit(panel, rounds: np.ndarray, mean: np.ndarray, slope: float) -> None
 
 
 def lower_bound(environment: Any, rounds: np.ndarray) -> tuple[str, np.ndarray] | None:
-    """A lower bound that concerns an environment, as an order: its kind in ``bounds.LABELS`` and its values.
+    """Returns the order of an environment's lower bound: its kind in ``bounds.LABELS`` and its values.
 
-    That of the environment itself if it is stationary. For one that changes that of the worst environment, minimax:
-    regret may well be below it. None for an environment that declares no moment.
+    If the environment is stationary, the bound is that of the environment itself. If it changes, the bound is minimax,
+    that of the worst environment, so regret may be below it. None if the environment declares no moment.
     """
     alpha = getattr(environment, "moment_order", None)
     if alpha is None or getattr(environment, "moment", None) is None or environment.num_arms < 2:
@@ -154,7 +155,7 @@ def lower_bound(environment: Any, rounds: np.ndarray) -> tuple[str, np.ndarray] 
 
 
 def _draw_bound(panel, environment: Any, rounds: np.ndarray) -> bool:
-    """The order of a lower bound, if there is one; the frame stays that of the curves."""
+    """Draws the order of a lower bound, if there is one, and leaves the limits of the axes to the curves."""
     found = lower_bound(environment, rounds)
     if found is None:
         return False

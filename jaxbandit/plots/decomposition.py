@@ -1,4 +1,4 @@
-"""The terms that bound uniINF's regret: their sum beside the regret, and the balance of the two large ones."""
+"""Figures of the terms that bound uniINF's regret: their sum beside the regret, and the balance of Div and Shift."""
 
 import itertools
 import pathlib
@@ -13,8 +13,8 @@ from jaxbandit.plots import style
 from jaxbandit.plots.common import environment_name, labelled
 
 PARTS = {"div": "Div", "shift": "Shift", "skip_error": "|SkipErr|"}
-BY_ARM, OFF_BEST = "skip_error_by_arm", "|SkipErr| off the best arm"  # what the bound has, where it was recorded
-OPTIONAL = {"calibration": "calibration"}  # drawn where it was recorded
+BY_ARM, OFF_BEST = "skip_error_by_arm", "|SkipErr| off the best arm"  # the term of the bound, if it was recorded
+OPTIONAL = {"calibration": "calibration"}  # drawn if it was recorded
 COLOURS = {name: style.COLOURS[n] for name, n in (("div", 4), ("shift", 5), ("skip_error", 3), ("calibration", 2))}
 
 
@@ -26,12 +26,12 @@ def decomposition(
     environments: Mapping[str, Any] | None = None,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
-    """The terms that bound uniINF's regret, stacked over rounds, beside the regret itself.
+    """Draws the terms that bound uniINF's regret, stacked over rounds, beside the regret itself.
 
     Args:
-      ds: Recorded with ``measures=("div", "shift", "skip_error")``, and perhaps ``"calibration"``. The bound has the
-        skipping error off the best arm: record ``"skip_error_by_arm"`` too.
-      path: Where to write.
+      ds: A dataset recorded with ``measures=("div", "shift", "skip_error")``, and perhaps ``"calibration"``. The bound
+        uses the skipping error off the best arm, so record ``"skip_error_by_arm"`` too.
+      path: The file to write.
       title: Heads the figure.
       environments: The environments by label, for their names and best arms.
       also: Further endings to write it with.
@@ -49,8 +49,8 @@ def decomposition(
             if last > 0:
                 note = f"sum of the terms / regret = {bound / last:.3g}"
                 panel.text(0.03, 0.96, note, transform=panel.transAxes, va="top", fontsize=8)
-        notes = [] if OFF_BEST in terms else ["|SkipErr| is that of all arms, the best one included"]
-        notes += [] if OPTIONAL["calibration"] in terms else ["the bound adds 2σ(K − 1)"]
+        notes = [] if OFF_BEST in terms else ["|SkipErr| counts all arms, including the best one"]
+        notes += [] if OPTIONAL["calibration"] in terms else ["the bound also has a term 2σ(K − 1), which is not drawn"]
         style.legend(figure, panels[0], "; ".join(notes))
         return style.save(figure, path, also)
 
@@ -63,14 +63,14 @@ def balance(
     environments: Mapping[str, Any] | None = None,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
-    """Every term over rounds on doubly logarithmic axes: do Div and Shift grow together, as the scale is designed for?
+    """Draws every term over rounds on doubly logarithmic axes, to show whether Div and Shift grow together.
 
-    The first term of Shift, S_1 (K - 1) log T or so, is there before any loss is seen; the dashed curve and the ratio
-    on the panel leave it out.
+    The scale is designed to keep the two in balance. The first term of Shift, about S_1 (K - 1) log T, is present
+    before any loss is seen. The dashed curve and the ratio on the panel leave it out.
 
     Args:
-      ds: Recorded with ``measures=("div", "shift", "skip_error")``, and perhaps ``"calibration"``.
-      path: Where to write.
+      ds: A dataset recorded with ``measures=("div", "shift", "skip_error")``, and perhaps ``"calibration"``.
+      path: The file to write.
       title: Heads the figure.
       environments: The environments by label, for their names.
       also: Further endings to write it with.
@@ -100,10 +100,10 @@ def balance(
 
 
 def _terms(ds: xr.Dataset, environments: Mapping[str, Any] | None) -> dict[str, xr.DataArray]:
-    """The mean of every term that was recorded, by the name figures give it."""
+    """Returns the mean of every recorded term by the name that figures give it."""
     missing = [part for part in PARTS if part not in ds]
     if missing:
-        raise ValueError(f"no {', '.join(missing)} in the dataset; run with measures = {list(PARTS)}")
+        raise ValueError(f"no {', '.join(missing)} in the dataset; run the study with measures = {list(PARTS)}")
     parts = PARTS | {name: text for name, text in OPTIONAL.items() if name in ds}
     ds = labelled(ds)
     if BY_ARM in ds and all(str(label) in (environments or {}) for label in ds.environment.values):
@@ -113,7 +113,7 @@ def _terms(ds: xr.Dataset, environments: Mapping[str, Any] | None) -> dict[str, 
 
 
 def _off_best(ds: xr.Dataset, environments: Mapping[str, Any]) -> xr.DataArray:
-    """The skipping error of all arms but the one that regret is against."""
+    """Returns the skipping error of all arms except the best fixed arm."""
     rounds = ds["round"].values
     best = [best_fixed_arms(environments[str(label)], rounds) for label in ds.environment.values]
     best = xr.DataArray(best, dims=("environment", "round"), coords={"environment": ds.environment, "round": rounds})

@@ -1,4 +1,4 @@
-"""How bad a game can get: the chance that final regret exceeds x."""
+"""The figure of rare games: the probability that final regret exceeds x."""
 
 import functools
 import pathlib
@@ -13,7 +13,7 @@ from jaxbandit.plots import style
 from jaxbandit.plots.bands import played
 from jaxbandit.plots.common import environment_name, labelled, pretty, seeds_note
 
-POINTS = 28, 16  # of a curve: for the worse half of the games, evenly on a logarithmic axis; for the better half
+POINTS = 28, 16  # points of a curve for the worse half of the games, spaced logarithmically, and for the better half
 
 
 def exceedance(
@@ -25,24 +25,24 @@ def exceedance(
     level: float = 0.95,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
-    """P(R_T > x) over x on doubly logarithmic axes, one panel per environment, with exact binomial bands.
+    """Draws P(R_T > x) over x on doubly logarithmic axes, one panel per environment, with exact binomial bands.
 
-    A curve ends at its worst game. Of a policy that stops early it is the regret at its last round.
+    A curve ends at its worst game. If a policy stops early, its curve shows the regret at its last round.
 
     Args:
-      ds: With every seed kept.
-      path: Where to write; the ending chooses the format.
+      ds: A dataset with every seed kept.
+      path: The file to write; its ending chooses the format.
       title: Heads the figure.
       environments: The environments by label, for their names.
-      level: Coverage of the band, at each x by itself.
+      level: The coverage of the band at each single x.
       also: Further endings to write it with.
     """
     if "regret" not in ds:
-        raise ValueError('P(R_T > x) needs every game, which keep="summary" drops; run with keep = "seeds"')
+        raise ValueError('P(R_T > x) needs every game, which keep = "summary" drops; run the study with keep = "seeds"')
     ds = labelled(ds)
     titles = [environment_name(str(environment), environments) for environment in ds.environment.values]
     looks, last = style.looks(ds.policy.values), int(ds["round"][-1])
-    note = f"nothing to show of {seeds_note(ds)}"
+    note = f"{seeds_note(ds)} cannot show a distribution"
     with style.panels(titles, title, common_lines=ds.sizes["policy"] // len(titles)) as (figure, panels):
         for panel, environment in zip(panels, ds.environment.values, strict=True):
             least, fewest = [], 1.0
@@ -68,9 +68,9 @@ def exceedance(
 
 @functools.lru_cache(maxsize=8)
 def chances(count: int, level: float) -> xr.Dataset:
-    """What ``statistics.exceedance`` says where 1, 2, ... of ``count`` games exceed x, along ``games``.
+    """Returns ``statistics.exceedance`` if 1, 2, ... of ``count`` games exceed x, along ``games``.
 
-    It depends on these numbers alone, not on the regrets: so it is asked once, of ranks.
+    The result depends on these counts alone, not on the regrets, so it is computed once, from ranks.
     """
     worse, better = np.geomspace(1, count / 2, POINTS[0]), np.linspace(count / 2, count, POINTS[1])
     games = np.unique(np.rint([*worse, *better]).astype(int))
@@ -80,7 +80,7 @@ def chances(count: int, level: float) -> xr.Dataset:
 
 
 def _scale_x(panel: Any, least: float) -> None:
-    """Logarithmic, or linear around 0 where games beat every fixed arm; linear where there is no regret."""
+    """Scales the x axis: logarithmic, linear around 0 if games beat every fixed arm, linear without regret."""
     if least <= -1:
         panel.set_xscale("symlog", linthresh=10, linscale=0.5)
     elif np.isfinite(panel.dataLim.minposx):

@@ -1,4 +1,4 @@
-"""Final regret over two swept values."""
+"""The heat map of final regret over two swept values."""
 
 import itertools
 import pathlib
@@ -15,25 +15,25 @@ from jaxbandit.plots import style
 def heat_map(
     ds: xr.Dataset, path: str | pathlib.Path, title: str = "", *, x: str = "", y: str = "", also: Sequence[str] = ()
 ) -> pathlib.Path:
-    """Mean final regret over two swept axes; a third one gives panels.
+    """Draws mean final regret over two swept axes; a third axis gives panels.
 
     Args:
-      ds: With a dimension per swept field (``product`` makes one of a labelled dataset).
-      path: Where to write.
+      ds: A dataset with a dimension per swept field (``product`` makes it from a labelled dataset).
+      path: The file to write.
       title: Heads the figure.
-      x: The axis to the right; default the longest.
-      y: The axis upwards; default the next.
+      x: The horizontal axis; default the longest.
+      y: The vertical axis; default the next.
       also: Further endings to write it with.
     """
     value = summary(ds).regret_mean.isel(round=-1)
     axes = sorted((str(dim) for dim in value.dims if value.sizes[dim] > 1), key=lambda dim: -value.sizes[dim])
     for name in filter(None, (x, y)):
         if name not in axes:
-            raise ValueError(f"no swept axis {name!r} to draw; there are {', '.join(axes) or 'none'}")
+            raise ValueError(f"the dataset has no swept axis {name!r}; its swept axes are {', '.join(axes) or 'none'}")
     free = [name for name in axes if name not in (x, y)]
     x, y = x or free.pop(0), y or (free.pop(0) if free else "")
     if not y or len(free) > 1:
-        raise ValueError(f"a heat map takes two swept axes and a third for panels, got {axes}; select the others first")
+        raise ValueError(f"a heat map takes two swept axes and one for panels, got {axes}; fix the others with ds.sel")
     value = value.squeeze([dim for dim in value.dims if value.sizes[dim] == 1], drop=True)
     slices = [value.sel({free[0]: point}) for point in value[free[0]].values] if free else [value]
     smallest, largest = float(value.min()), float(value.max())
@@ -53,7 +53,7 @@ def heat_map(
 
 
 def sweeps(ds: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
-    """The class pairs of a dataset with two or three swept axes, and a name for each."""
+    """Yields the pairs of classes in a dataset that have two or three swept axes, each with a name."""
     if not {"policy", "environment"} <= set(ds.dims):
         pairs = [("", ds)]
     else:
@@ -62,7 +62,7 @@ def sweeps(ds: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
         pairs = [(f"-{p}-{e}", product(ds, p, e)) for p, e in itertools.product(*classes)]
     for name, grid in pairs:
         swept = [d for d in grid.dims if d not in ("seed", "round", "arm", "quantile", "policy", "environment")]
-        whole = not grid["regret" if "regret" in grid else "regret_mean"].isnull().any()  # no cell was left out
+        whole = not grid["regret" if "regret" in grid else "regret_mean"].isnull().any()  # no point was left out
         if whole and 2 <= sum(grid.sizes[dim] > 1 for dim in swept) <= 3:
             yield name, grid
 

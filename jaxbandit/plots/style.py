@@ -1,4 +1,4 @@
-"""The look of a figure: colours that colour-blind readers tell apart, panels, legend, note on how it was made."""
+"""The look of a figure: colours that colour-blind readers tell apart, panels, legend and note."""
 
 import contextlib
 import itertools
@@ -12,13 +12,14 @@ import numpy as np
 
 # Okabe-Ito, distinct for colour-blind readers and in grey, without its yellow, which is faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-ON_DARK = {"#000000": "#F2F2F2"}  # what stands in for a colour that is lost on a dark page
-LINES = ("-", "--", "-.", ":")  # one for each round through the colours
-HEAT = "cividis"  # even in grey, the same to every kind of colour vision
+ON_DARK = {"#000000": "#F2F2F2"}  # replacements of colours that a dark page would hide
+LINES = ("-", "--", "-.", ":")  # one for each pass through the colours
+HEAT = "cividis"  # monotone in grey, and the same for every kind of colour vision
 
-# (colour, line) of the policies in the box: one policy looks the same on every figure.
+# (colour, line) of the shipped policies: a policy looks the same on every figure.
 POLICY_LOOKS = {
     "uniinf": (0, 0),
+    "uniinf_variant": (0, 1),
     "htinf": (1, 0),
     "opt_htinf": (4, 0),
     "ada_tinf": (3, 0),
@@ -38,10 +39,10 @@ POLICY_LOOKS = {
     "uniform": (6, 3),
 }
 
-LINE = 0.18  # inches of a legend's line
-NOTE = 7  # points of the letters that say how a figure was made
-LETTERS = 17  # of that size in an inch
-BOUND = {"color": "#777777", "linestyle": (0, (9, 3)), "linewidth": 1.3}  # a lower bound, like no policy's curve
+LINE = 0.18  # height of a legend's line, in inches
+NOTE = 7  # size of the letters of a figure's note, in points
+LETTERS = 17  # letters of that size in an inch
+BOUND = {"color": "#777777", "linestyle": (0, (9, 3)), "linewidth": 1.3}  # a lower bound, unlike any curve
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -53,7 +54,7 @@ STYLE: dict[Any, Any] = {
     "grid.alpha": 0.5,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
-    "pdf.fonttype": 42,  # letters stay letters: journals refuse Type 3
+    "pdf.fonttype": 42,  # embeds TrueType letters, since journals refuse Type 3
     "savefig.dpi": 160,
 }
 
@@ -69,16 +70,16 @@ def panels(
     width: float = 4.2,
     height: float = 3.1,
 ) -> Iterator[tuple[Any, list]]:
-    """A figure with a panel for each of ``titles``, closed at the end.
+    """Makes a figure with a panel for each of ``titles`` and closes it at the end.
 
     Args:
-      titles: Of the panels.
-      title: Of the figure.
+      titles: The titles of the panels.
+      title: The title of the figure.
       columns: Panels in a row; default three, or two by two.
-      lines: Room for a legend of so many lines under each panel.
-      common_lines: Likewise under the figure.
-      width: Of a panel, in inches.
-      height: Likewise.
+      lines: The number of legend lines to leave room for under each panel.
+      common_lines: The number of legend lines under the figure.
+      width: The width of a panel, in inches.
+      height: The height of a panel, in inches.
     """
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
@@ -100,19 +101,21 @@ def panels(
 
 
 def look(n: int) -> dict[str, Any]:
-    """Colour and line of curve ``n``."""
+    """Returns colour and line of curve ``n``."""
     return {"color": COLOURS[n % len(COLOURS)], "linestyle": LINES[n // len(COLOURS) % len(LINES)]}
 
 
 def looks(labels: Iterable[Any]) -> list[dict[str, Any]]:
-    """Colour and line of every labelled curve: a policy in the box has its own, points of a sweep share its colour.
+    """Returns colour and line of every labelled curve.
+
+    A shipped policy has a look of its own, and the points of its sweep share its colour.
 
     Example:
       >>> [look["color"] for look in looks(["uniinf[initial_scale=1]", "uniinf[initial_scale=4]", "htinf"])]
       ['#0072B2', '#0072B2', '#D55E00']
     """
     heads = [str(label).split("[")[0].split("#")[0] for label in labels]
-    if len(set(heads)) == 1 and len(heads) > 1:  # nothing but one policy's points: told apart by colour
+    if len(set(heads)) == 1 and len(heads) > 1:  # all points are of one policy, so each gets a colour
         return [look(n) for n in range(len(heads))]
     size = len(COLOURS)
     taken = {colour + size * line for colour, line in (POLICY_LOOKS[head] for head in heads if head in POLICY_LOOKS)}
@@ -129,9 +132,9 @@ def end_labels(panel: Any, ends: Sequence[tuple[float, float, str, str]], size: 
     """Names curves at their ends, to the right of the panel, without overlap.
 
     Args:
-      panel: With its scales and limits set.
+      panel: A panel whose scales and limits are set.
       ends: x and y of every curve's end, its name and colour.
-      size: Of the letters, in points.
+      size: The size of the letters, in points.
     """
     into_panel = panel.transAxes.inverted()
     heights = np.asarray([into_panel.transform(panel.transData.transform((x, y)))[1] for x, y, _, _ in ends])
@@ -160,7 +163,7 @@ def end_labels(panel: Any, ends: Sequence[tuple[float, float, str, str]], size: 
 
 
 def spread(places: np.ndarray, step: float) -> np.ndarray:
-    """The places moved apart to at least ``step``, in their order, around where they were.
+    """Moves places apart to at least ``step``, in their order, around their old positions.
 
     Example:
       >>> spread(np.array([0.5, 0.5, 0.0]), 0.2).round(2).tolist()
@@ -180,13 +183,13 @@ def spread(places: np.ndarray, step: float) -> np.ndarray:
 
 
 def legend(figure: Any, panel: Any, note: str, handles: Mapping[str, Any] | None = None) -> None:
-    """One legend for all panels, under them, with a note on how the figure was made.
+    """Adds one legend under all panels, with a note that describes the figure.
 
     Args:
       figure: The figure.
-      panel: Whose curves it names, unless ``handles`` are given.
-      note: Its title.
-      handles: What it shows, by name.
+      panel: The panel whose curves the legend names, unless ``handles`` are given.
+      note: The title of the legend.
+      handles: The entries of the legend, by name.
     """
     if handles is None:
         drawn, names = panel.get_legend_handles_labels()
@@ -198,7 +201,7 @@ def legend(figure: Any, panel: Any, note: str, handles: Mapping[str, Any] | None
 
 
 def check_formats(formats: Sequence[str]) -> None:
-    """Raises unless there are file endings, and figures can be written with each."""
+    """Raises an error if there are no file endings or a figure cannot be written with one of them."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     known = FigureCanvasBase.get_supported_filetypes()
@@ -209,18 +212,18 @@ def check_formats(formats: Sequence[str]) -> None:
 
 
 def note(figure: Any, text: str) -> None:
-    """Says under a figure without a common legend how it was made."""
+    """Writes a note under a figure that has no common legend."""
     figure.supxlabel(wrapped(figure, text), fontsize=NOTE)
 
 
 def wrapped(figure: Any, text: str) -> str:
-    """A text in lines that are no longer than a figure is wide, in the letters of notes."""
+    """Wraps a note to the width of a figure."""
     width = round(LETTERS * figure.get_figwidth())
     return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
 
 
 def save(figure: Any, path: str | pathlib.Path, also: Sequence[str] = ()) -> pathlib.Path:
-    """Writes the figure, and once more beside it for every other ending."""
+    """Writes the figure to a path, and beside it once for every other ending."""
     path = pathlib.Path(path)
     for one in (path, *(path.with_suffix(f".{ending}") for ending in also)):
         figure.savefig(one)
@@ -228,5 +231,5 @@ def save(figure: Any, path: str | pathlib.Path, also: Sequence[str] = ()) -> pat
 
 
 def tick(value: Any) -> str:
-    """A swept value on an axis."""
+    """Formats a swept value for an axis."""
     return f"{value:g}" if isinstance(value, int | float | np.number) else str(value)

@@ -1,4 +1,4 @@
-"""Final regret as a function of one swept value, a curve for each policy."""
+"""The figure of a sweep: final regret as a function of one swept value, a curve for each policy."""
 
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -35,21 +35,21 @@ def sweep(
     level: float = 0.95,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
-    """Final regret with bands over a value that policies or environments are swept over.
+    """Draws final regret with bands over a value that policies or environments are swept over.
 
-    A policy that does not sweep the value is a horizontal line with its band: it is not told, so it does not care.
+    If a policy does not sweep the value, it is not given the value and is drawn as a horizontal line with its band.
 
     Args:
-      ds: What ``simulate`` returned or ``run`` left.
-      path: Where to write; the ending chooses the format.
+      ds: The dataset that ``simulate`` returned or ``run`` wrote.
+      path: The file to write; its ending chooses the format.
       title: Heads the figure.
-      x: Swept values, a column of panels each: coordinates of the policies (``moment_bound_factor``) or of the
+      x: Swept values, each with a column of panels: coordinates of the policies (``moment_bound_factor``) or of the
         environments (``tail_index``), fields of an environment or its law, ``gap`` or ``unit``.
-      environments: The environments by label, for values that are no coordinates.
+      environments: The environments by label, for values that are not coordinates.
       relative: Whether regret is divided by the value, as for the unit of the losses.
-      method: Of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
-      simultaneous: Not to be had along a swept value: the figure says that each point is covered by itself.
-      level: Coverage of the bands.
+      method: The method of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
+      simultaneous: Has no effect along a swept value; the figure notes that each point is covered by itself.
+      level: The coverage of the bands.
       also: Further endings to write it with.
     """
     ds = labelled(ds)
@@ -72,18 +72,18 @@ def sweep(
             _scale(panel, curves, relative)
             panel.set_ylabel(f"mean regret / {axis_name(name)}" if relative else "mean pseudo-regret")
             if name.endswith("_factor"):
-                handles["told the truth"] = panel.axvline(1, color="black", linewidth=0.7, linestyle=":")
+                handles["given the true value"] = panel.axvline(1, color="black", linewidth=0.7, linestyle=":")
         aside = ", each point by itself" if simultaneous else ""
         note = f"after {int(ds['round'][-1]):,} rounds; {band_note(stats, ds, aside)}"
         style.legend(figure, None, note, handles=handles)
         return style.save(figure, path, also)
 
 
-Curves = dict[str, tuple[np.ndarray | None, xr.Dataset]]  # name -> the values (none: not swept), regrets along them
+Curves = dict[str, tuple[np.ndarray | None, xr.Dataset]]  # name -> the values (None if not swept), regrets along them
 
 
 def _groups(ds: xr.Dataset, names: Sequence[str]) -> list[list[str]]:
-    """Labels of the environments of each row of panels: each its own, or all of a kind where environments are swept."""
+    """Groups environments into rows of panels: one environment a row, or all of a kind if environments are swept."""
     labels = [str(label) for label in ds.environment.values]
     if all(side_of(ds, name) == "policy" for name in names):
         return [[label] for label in labels]
@@ -109,7 +109,7 @@ def _along_policies(stats: xr.Dataset, name: str) -> Curves:
 def _along_environments(stats: xr.Dataset, values: np.ndarray | None, name: str) -> Curves:
     assert values is not None
     if len(set(values.tolist())) < len(values):
-        raise ValueError(f"environments differ in more than {name!r}; choose those to draw: environments = [...]")
+        raise ValueError(f"environments differ in more than {name!r}; choose those to draw with environments = [...]")
     order = np.argsort(values)
     return {
         str(policy): (values[order], stats.sel(policy=policy).isel(environment=order)) for policy in stats.policy.values
@@ -131,12 +131,12 @@ def _draw(panel: Any, curves: Curves, relative: bool) -> dict[str, Any]:
     for label, mean, low, high, look in unswept:
         if np.isfinite(low):
             panel.axhspan(low, high, color=look["color"], alpha=0.2, linewidth=0)
-        drawn[f"{pretty(label)} (not told)"] = panel.axhline(mean, **look)
+        drawn[f"{pretty(label)} (not given)"] = panel.axhline(mean, **look)
     return drawn
 
 
 def _scale(panel: Any, curves: Curves, relative: bool) -> None:
-    """Logarithmic if all regrets are positive; else as ``scale_regret`` does, in units of the axis if relative."""
+    """Scales the axis: logarithmic if all regrets are positive, else as ``scale_regret``, in units of x if relative."""
     low = np.concatenate(
         [lowest(at) / (values if relative and values is not None else 1) for values, at in curves.values()]
     )

@@ -9,17 +9,17 @@ from jaxbandit.tables.inspection import Inspection, hill_path
 
 
 def tails(losses: np.ndarray, found: Inspection, path: str | pathlib.Path, title: str = "") -> pathlib.Path:
-    """A table's tails: Hill's estimate over the number of losses it uses, and each arm's survival function.
+    """Draws a table's tails: Hill's estimate over the number of losses it uses, and each arm's survival function.
 
     Args:
       losses: The table [T, K], missing entries NaN.
-      found: What ``inspect`` says of it.
-      path: Where to write; the ending chooses the format.
+      found: The result of ``inspect`` for this table.
+      path: The file to write; its ending chooses the format.
       title: Heads the figure.
     """
     columns = [column[np.isfinite(column)] for column in np.asarray(losses, np.float64).T]
     ranked = np.argsort(found.means, kind="stable").tolist()
-    # The best arms in colour; where there are more, the rest are one grey.
+    # The best arms are drawn in colour, all further arms in one grey.
     colours = {arm: style.COLOURS[n] for n, arm in enumerate(ranked[: len(style.COLOURS)])}
     with style.panels(["tail index by Hill", "survival of |loss|"], title, columns=2) as (figure, (left, right)):
         for arm in reversed(ranked):
@@ -33,9 +33,9 @@ def tails(losses: np.ndarray, found: Inspection, path: str | pathlib.Path, title
             right.step(column[seen], beyond[seen], where="pre", label=label, **look)
         left.axhspan(1, 2, color="#000000", alpha=0.07, linewidth=0)
         left.set(xscale="log", ylim=(0, 6), xlabel="largest losses used, k", ylabel="Hill estimate of the tail index")
-        left.annotate("1 to 2: the theory's heavy tails", (0.02, 1.05), xycoords=("axes fraction", "data"), fontsize=7)
+        left.annotate("theory: heavy tails have 1 to 2", (0.02, 1.05), xycoords=("axes fraction", "data"), fontsize=7)
         right.set(xlabel="z", ylabel="share of rounds with |loss| at least z")
-        if found.quantiles[-1] > 0:  # otherwise a logarithmic axis would have nothing on it
+        if found.quantiles[-1] > 0:  # otherwise a logarithmic axis would be empty
             right.set(xscale="log", yscale="log")
             right.axvline(found.quantiles[-1], color="black", linewidth=0.6, linestyle="--")
             right.annotate("99 %", (found.quantiles[-1], 1.0), fontsize=7)

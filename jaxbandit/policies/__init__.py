@@ -12,6 +12,7 @@ from jaxbandit.policies.tsallis_inf import TsallisINF
 from jaxbandit.policies.ucb import MOSS, UCB1, GaussianThompson
 from jaxbandit.policies.uniform import Uniform
 from jaxbandit.policies.uniinf import UniINF
+from jaxbandit.policies.uniinf_variant import UniINFVariant
 
 POLICIES: dict[str, type] = {
     "ada_tinf": AdaTINF,
@@ -32,4 +33,5 @@ POLICIES: dict[str, type] = {
     "ucb1": UCB1,
     "uniform": Uniform,
     "uniinf": UniINF,
+    "uniinf_variant": UniINFVariant,
 }

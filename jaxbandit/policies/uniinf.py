@@ -49,10 +49,6 @@ class UniINF:
     Attributes:
       horizon: :math:`T` in Eq. (4). What the policy believes; the engine may run longer.
       initial_scale: :math:`S_1`. The paper takes 4; the analysis uses that value.
-      threshold: The 1/4 of Eq. (3); ``inf`` skips nothing.
-      scale_loss: The loss that feeds Eq. (4): "clip" is the paper's; "skip" leaves a skipped loss out,
-        "raw" takes every loss as it came.
-      damped: Whether the factors 1 - x stand in Eqs. (3) and (4), as in the paper.
 
     Example:
       >>> import jaxbandit as jb
@@ -76,9 +72,6 @@ class UniINF:
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")
     initial_scale: float = field(default=4.0, gt=0, hint="the paper takes 4")
-    threshold: float = field(default=0.25, gt=0, infinite=True, hint="the paper takes 0.25; inf skips nothing")
-    scale_loss: str = field(default="clip", choices=("clip", "skip", "raw"), hint="the paper clips")
-    damped: bool = field(default=True, choices=(True, False), hint="the paper's has 1 - x in it")
 
     def init(self, num_arms: int) -> UniINFState:
         """Line 1 of Algorithm 1."""
@@ -93,30 +86,15 @@ class UniINF:
 
     def update(self, state: UniINFState, t: Array, x: Array, arm: Array, loss: Array) -> UniINFState:
         """Lines 5 to 8 of Algorithm 1."""
-        L, S = state.cumulative_loss, state.scale
-        num_arms = x.shape[0]
-
-        x_rest = self._x_rest(x, arm)
-        threshold = self.keeps_below(state, t, x, arm)
-        skipped = jnp.where(jnp.abs(loss) < threshold, loss, 0)  # l^skip
-        clipped = jnp.clip(loss, -threshold, threshold)  # l^clip
-        loss_estimate = skipped / pick(x, arm)  # l~ at `arm`, zero elsewhere
-
-        # S_{t+1} - S_t from Eq. (4), without the cancellation of a difference of roots.
-        scale_loss = {"clip": clipped, "skip": skipped, "raw": loss}[self.scale_loss]
-        growth = (scale_loss * x_rest) ** 2 * (1 / (num_arms * jnp.log(self.horizon)))
-        growth = growth / (S + jnp.sqrt(S * S + growth))
-
-        # Eq. (2) is invariant to adding a constant to L, so L is kept with its minimum at 0.
-        terms = jnp.where(one_hot(arm, num_arms), loss_estimate, 0)
-        L, L_lost = accumulate(L, state.cumulative_lost, terms)
-        S, S_lost = kahan_add(S, state.scale_lost + growth)
-        return UniINFState(cumulative_loss=L, scale=S, cumulative_lost=L_lost, scale_lost=S_lost)
+        C = self.keeps_below(state, t, x, arm)
+        skipped = jnp.where(jnp.abs(loss) < C, loss, 0)  # l^skip
+        clipped = jnp.clip(loss, -C, C)  # l^clip
+        return advanced(state, self.horizon, x, arm, skipped, clipped * rest_of(x, arm))
 
     def keeps_below(self, state: UniINFState, t: Array, x: Array, arm: Array) -> Array:
         """C of Eq. (3): a loss of this size or more is skipped."""
         del t
-        return self.threshold * state.scale / self._x_rest(x, arm)
+        return 0.25 * state.scale / rest_of(x, arm)
 
     def measure(self, state, t, x, arm, loss, after) -> dict[str, Array]:
         """Div, Shift, |SkipErr| and calibration of the paper's regret decomposition, round by round."""
@@ -145,7 +123,29 @@ class UniINF:
             "calibration": jnp.where(skips, 0, jnp.abs(loss)) * (num_arms - 1) / self.horizon,
         }
 
-    def _x_rest(self, x: Array, arm: Array) -> Array:
-        # 1 - x[arm] as the sum of the others: where x[arm] rounds to 1 in float32 the difference
-        # is 0, the threshold infinite, and no loss would be skipped.
-        return jnp.maximum(rest(x, arm), SMALLEST_REST) if self.damped else jnp.ones((), x.dtype)
+
+def rest_of(x: Array, arm: Array) -> Array:
+    """Returns 1 - x[arm] as the sum of the other entries.
+
+    If x[arm] rounds to 1 in float32, then the difference is 0, the threshold infinite, and no loss would be skipped.
+    """
+    return jnp.maximum(rest(x, arm), SMALLEST_REST)
+
+
+def advanced(
+    state: UniINFState, horizon: Array | float, x: Array, arm: Array, skipped: Array, scaled: Array
+) -> UniINFState:
+    """Returns the state after a round: Eq. (4) with ``scaled`` = l^clip (1 - x), and the estimate of Line 6."""
+    L, S = state.cumulative_loss, state.scale
+    num_arms = x.shape[0]
+    loss_estimate = skipped / pick(x, arm)  # l~ at `arm`, zero elsewhere
+
+    # S_{t+1} - S_t from Eq. (4), without the cancellation of a difference of roots.
+    growth = scaled**2 * (1 / (num_arms * jnp.log(horizon)))
+    growth = growth / (S + jnp.sqrt(S * S + growth))
+
+    # Eq. (2) is invariant to adding a constant to L, so L is kept with its minimum at 0.
+    terms = jnp.where(one_hot(arm, num_arms), loss_estimate, 0)
+    L, L_lost = accumulate(L, state.cumulative_lost, terms)
+    S, S_lost = kahan_add(S, state.scale_lost + growth)
+    return UniINFState(cumulative_loss=L, scale=S, cumulative_lost=L_lost, scale_lost=S_lost)

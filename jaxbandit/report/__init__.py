@@ -1,7 +1,7 @@
 """The report on a study: one HTML page that works offline.
 
-``write`` makes it of a directory that ``jaxbandit run`` left, or of a dataset. Every part of the page is a ``Panel``,
-and further ones can be added: ``write(directory, panels=[Panel("Sensitivity", figure=figure)])``.
+``write`` makes the page from a directory that ``jaxbandit run`` wrote, or from a dataset. Every part of the page is a
+``Panel``, and a caller can add further ones: ``write(directory, panels=[Panel("Sensitivity", figure=figure)])``.
 """
 
 from jaxbandit.report.page import write as write

@@ -1,4 +1,4 @@
-"""What a directory holds beside games: sensitivity, tuning, worst cases, each a panel."""
+"""Panels of the other results in a directory: sensitivity, tuning and worst cases."""
 
 import dataclasses
 import pathlib
@@ -19,13 +19,13 @@ COMMON = ("title", "jaxbandit", "dtype", "seed")  # attributes that all answers 
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """Panels of what a study was asked further, and what a reader must know of them.
+    """Panels of sensitivity, tuning and worst cases, with the warnings that belong to them.
 
     Attributes:
       panels: One for each kind of answer.
-      troubles: What to read before relying on them.
-      commands: Those of the command line that made them.
-      attrs: What they have in common: title, version, seed.
+      troubles: Warnings to read before relying on them.
+      commands: The commands of the command line that made them.
+      attrs: The attributes they have in common: title, version, seed.
       study: The study file, if it was kept.
     """
 
@@ -37,7 +37,7 @@ class Answers:
 
 
 def answers(directory: pathlib.Path, render: Render) -> Answers | None:
-    """The panels of a directory; None where it holds no answers."""
+    """Makes the panels of a directory; returns None if it holds no answers."""
     panels, troubles, commands, kept = [], [], [], []
     study = ""
     if (directory / FOLDER).is_dir():
@@ -67,5 +67,5 @@ def answers(directory: pathlib.Path, render: Render) -> Answers | None:
 def _sensitivity(directory: pathlib.Path) -> dict[str, xr.Dataset]:
     try:
         return sensitivity.load(directory)
-    except ValueError:  # a folder in which nothing is finished yet
+    except ValueError:  # no result in the folder is finished yet
         return {}

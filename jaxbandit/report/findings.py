@@ -1,4 +1,4 @@
-"""What a report speaks of: the dataset in one form, its summary, its verdicts, what went wrong."""
+"""The material of a report: the dataset in one form, its summary, its verdicts and its warnings."""
 
 import dataclasses
 import itertools
@@ -25,15 +25,15 @@ _INNER = ("seed", "round", "arm", "quantile", "policy", "environment", "traced_s
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """What the panels are made of.
+    """The results that the panels show.
 
     Attributes:
-      ds: Dimensions ``policy`` and ``environment``; read when it is looked at.
-      stats: Its ``summary`` with the bands that are drawn, and the number of ``seeds`` of each cell.
-      verdicts: Who won, environment by environment.
-      notes: Warnings of opening it.
-      environments: The environments by label, where they are known.
-      no_environments: Why they are not.
+      ds: The dataset with dimensions ``policy`` and ``environment``; its numbers are read when they are used.
+      stats: Its ``summary`` with the bands that are drawn, and the number of ``seeds`` of each pair.
+      verdicts: The winners, environment by environment.
+      notes: Warnings that occurred while the dataset was opened.
+      environments: The environments by label, if they are known.
+      no_environments: The reason if they are not known.
     """
 
     ds: xr.Dataset
@@ -52,14 +52,14 @@ def find(
     environments: Mapping[str, Any] | None = None,
     data: str | os.PathLike | None = None,
 ) -> Findings:
-    """Opens a directory, a file or a dataset and looks at it.
+    """Opens a directory, a file or a dataset and collects its findings.
 
     Args:
-      source: What ``run`` left or ``simulate`` returned.
-      method: Of the bands: ``"normal"`` or ``"bootstrap"``.
+      source: The directory that ``run`` wrote, or the dataset that ``simulate`` returned.
+      method: The method of the bands, ``"normal"`` or ``"bootstrap"``.
       simultaneous: Whether a band covers its whole curve at once.
       environments: The environments by label; default those of the study that the dataset carries.
-      data: Where the study's tables are, if it names any.
+      data: The directory of the study's tables, if it names any.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -68,12 +68,12 @@ def find(
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     ds = two_sided(ds)
     if not ds.sizes["policy"] * ds.sizes["environment"] * ds.sizes["round"]:
-        raise ValueError(f"nothing to report: the dataset is empty ({dict(ds.sizes)}); play a study first")
+        raise ValueError(f"nothing to report: the dataset is empty ({dict(ds.sizes)}); run the study first")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "All-NaN slice")  # cells that are not played yet
+        warnings.filterwarnings("ignore", "All-NaN slice")  # pairs that are not played yet
         stats = final.final_summary(ds)
     if not np.isfinite(stats.regret_mean.isel(round=-1)).any():
-        raise ValueError("nothing to report: no cell of the study is finished; run it first, then report on it")
+        raise ValueError("nothing to report: no cell of the study is finished; continue it with jaxbandit run")
     stats = with_bands(ds, stats, method=method, simultaneous=simultaneous)
     notes = [str(warning.message) for warning in caught]
     known, why = (environments, "") if environments is not None else _environments(ds, data)
@@ -81,12 +81,12 @@ def find(
 
 
 def has_games(directory: pathlib.Path) -> bool:
-    """Whether a directory holds a study that was run, or its dataset."""
+    """Returns whether a directory holds a study that was run, or its dataset."""
     return Store(directory).manifest() is not None or (directory / "dataset.nc").is_file()
 
 
 def two_sided(ds: xr.Dataset) -> xr.Dataset:
-    """The dataset with dimensions ``policy`` and ``environment``, a label and the swept values for every point."""
+    """Returns the dataset by ``policy`` and ``environment``, with a label and the swept values of every point."""
     if not {"regret", "regret_mean"} & set(ds):
         raise ValueError("this dataset has neither `regret` nor `regret_mean`; pass what simulate() or load() returned")
     if not {"policy", "environment"} <= set(ds.dims):
@@ -99,7 +99,7 @@ def two_sided(ds: xr.Dataset) -> xr.Dataset:
         ds = ds.transpose("policy", "environment", *rest)
     if "seeds" not in ds:
         if "regret" in ds:
-            ds = ds.assign(seeds=ds.regret.isel(round=0).notnull().sum("seed"))  # a policy may stop before the last
+            ds = ds.assign(seeds=ds.regret.isel(round=0).notnull().sum("seed"))  # a policy may stop early
         else:
             ds = ds.assign(seeds=xr.zeros_like(ds.failed, int) + int(ds.attrs.get("num_seeds", 0)))
     return ds
@@ -110,7 +110,7 @@ def _open(source: pathlib.Path) -> xr.Dataset:
 
 
 def _environments(ds: xr.Dataset, data: str | os.PathLike | None) -> tuple[Mapping[str, Any], str]:
-    """The environments of the study that a dataset carries, or why there are none."""
+    """Returns the environments of the study that a dataset carries, or the reason why there are none."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = plots.environments_of(ds, None if data is None else pathlib.Path(data))
@@ -128,7 +128,7 @@ def _is_of_environment(axis: str, ds: xr.Dataset) -> bool:
 
 
 def _stacked(ds: xr.Dataset, side: str, axes: list[str]) -> xr.Dataset:
-    """Several swept axes of a side as one, with labels as a study has them."""
+    """Merges the swept axes of a side into one, with the labels that a study gives."""
     if side in ds.dims:
         return ds
     name = str(ds.attrs.get(side, side)).split("(")[0]

@@ -1,4 +1,4 @@
-"""How fast regret grows, cell by cell, beside what is proved: the numbers of ``jaxbandit.analysis.comparison``."""
+"""The panel of growth: measured and proved exponents of every pair, from ``jaxbandit.analysis.comparison``."""
 
 import dataclasses
 import math
@@ -12,17 +12,17 @@ from jaxbandit.report.findings import Findings
 from jaxbandit.report.panel import Panel, Render
 
 LEVEL = 0.95
-LEAST_DOUBLINGS = 3  # of the record; fewer say nothing of growth
+LEAST_DOUBLINGS = 3  # doublings of the round in the record; fewer do not show growth
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A policy in an environment.
+    """The row of one pair, a policy in an environment.
 
     Attributes:
       policy: Its label.
       proved: The order that is proved in an environment of this kind; empty if none is.
-      cell: What was measured.
+      cell: The measured growth.
     """
 
     policy: str
@@ -31,19 +31,19 @@ class Row:
 
     @property
     def regime(self) -> str:
-        """Which growth was seen."""
+        """Returns the regime of growth that was measured."""
         return regime(self.cell)
 
     @property
     def promised(self) -> str:
-        """The exponent that is proved."""
+        """Returns the exponent that is proved."""
         exponent = self.cell.promised
         return "–" if exponent is None else "log T" if exponent == 0 else f"{exponent:.2f}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Environment:
-    """An environment with its rows; ``kind`` is empty where it is not known whether it changes."""
+    """An environment with its rows; ``kind`` is empty if it is unknown whether the environment changes."""
 
     label: str
     kind: str
@@ -51,7 +51,7 @@ class Environment:
 
 
 def panel(findings: Findings, render: Render) -> Panel | None:
-    """The table of exponents; None where the games were not kept, or are too short or too few to say."""
+    """Makes the table of exponents; returns None if the games were not kept, or are too short or too few."""
     rounds = findings.ds["round"].values
     if "regret" not in findings.ds or math.log2(rounds[-1] / rounds[0]) < LEAST_DOUBLINGS:
         return None
@@ -70,7 +70,7 @@ def panel(findings: Findings, render: Render) -> Panel | None:
 
 
 def growths(findings: Findings) -> Iterator[Environment]:
-    """Every cell of at least two games, environment by environment."""
+    """Yields every environment with its pairs of at least two games."""
     for label in map(str, findings.ds.environment.values):
         environment = findings.environments.get(label)
         stochastic = None if environment is None else is_stationary(environment)

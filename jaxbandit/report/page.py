@@ -1,4 +1,4 @@
-"""The page: panels, styles, scripts and plotly.js in one file that asks nothing of the network."""
+"""The page: panels, styles, scripts and plotly.js in one file that needs no network."""
 
 import os
 import pathlib
@@ -30,14 +30,15 @@ def write(
     """Writes the report on a study: one HTML page that works offline.
 
     Args:
-      source: The directory that ``jaxbandit run`` left, its ``dataset.nc``, or what ``simulate`` returned. What
-        ``jaxbandit sensitivity``, ``tune`` or ``worst`` left in a directory is on the page too, or alone.
-      path: Where to write; default ``report.html`` beside the data.
-      method: Of the bands: ``"normal"`` or ``"bootstrap"`` over seeds.
+      source: The directory that ``jaxbandit run`` wrote, its ``dataset.nc``, or the dataset that ``simulate`` returned.
+        The page also shows the results that ``jaxbandit sensitivity``, ``tune`` or ``worst`` wrote to the directory,
+        even if it holds no games.
+      path: The file to write; default ``report.html`` beside the data.
+      method: The method of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
       simultaneous: Whether a band covers its whole curve at once.
       panels: Further parts of the page, shown before the ranking.
-      environments: The environments by label, for lower bounds and what is proved; default those of the study.
-      data: Where the study's tables are, if it names any.
+      environments: The environments by label, for lower bounds and proved orders; default those of the study.
+      data: The directory of the study's tables, if it names any.
 
     Returns:
       The path.
@@ -55,7 +56,7 @@ def write(
     environment, plotly_js, as_json = _libraries()
     if path is None:
         if isinstance(source, xr.Dataset):
-            raise ValueError("path is missing: a dataset has no directory to write the report to; give path=")
+            raise ValueError("path is missing: a dataset has no directory for the report; pass path='report.html'")
         given = pathlib.Path(source)
         path = (given if given.is_dir() else given.parent) / "report.html"
     path = pathlib.Path(path)
@@ -90,7 +91,7 @@ def write(
 
 
 def _libraries() -> tuple[Any, str, Any]:
-    """Jinja's environment, the text of plotly.js, and plotly's encoder of figures."""
+    """Returns Jinja's environment, the text of plotly.js, and plotly's encoder of figures."""
     try:
         import jinja2
         import markupsafe
@@ -98,7 +99,7 @@ def _libraries() -> tuple[Any, str, Any]:
         import plotly.offline
     except ImportError as error:
         raise ValueError(
-            f"a report needs {error.name}, which is not installed: pip install 'jaxbandit[report]'"
+            f"a report needs {error.name}, which is not installed; install it with pip install 'jaxbandit[report]'"
         ) from None
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -124,5 +125,5 @@ def _libraries() -> tuple[Any, str, Any]:
 
 
 def _file(name: str) -> str:
-    """A style or script of the page."""
+    """Reads a style or script of the page."""
     return (TEMPLATES / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A part of the page."""
+"""The panel, a part of the page."""
 
 import dataclasses
 import re
@@ -10,14 +10,14 @@ Render = Callable[..., str]  # (name of a template, **what it shows) -> HTML
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """A heading, what stands under it, and perhaps figures.
+    """A part of the page: a heading, text under it, and perhaps figures.
 
     Attributes:
       title: The heading; the table of contents links to it.
-      html: A fragment of HTML, put on the page as it is: escape what is not yours.
+      html: A fragment of HTML, put on the page unchanged. Escape any text that you do not control.
       figure: A plotly figure, or a mapping with ``data`` and ``layout``, drawn under the fragment when it comes into
-        view. Leave colours of paper, text and grid to the page, which has a light and a dark form.
-      views: Further figures by heading, side by side where there is room.
+        view. Leave colours of paper, text and grid to the page, which has a light and a dark theme.
+      views: Further figures by heading, side by side if there is room.
 
     Example:
       >>> Panel("Where the time went", html="<p>All of it in one cell.</p>").anchor
@@ -31,11 +31,11 @@ class Panel:
 
     @property
     def anchor(self) -> str:
-        """The name of the panel in links."""
+        """Returns the name of the panel in links."""
         return re.sub(r"\W+", "-", self.title.lower()).strip("-")
 
     def drawings(self) -> dict[str, dict[str, Any]]:
-        """Every figure as plotly's JSON holds it, by the name of its place: the panel's, then that with a number."""
+        """Returns every figure as plotly's JSON, by name: the panel's anchor, then the anchor with a number."""
         named = {self.anchor: self.figure} | {f"{self.anchor}-{n}": view for n, view in enumerate(self.views.values())}
         return {name: _plain(figure) for name, figure in named.items() if figure is not None}
 

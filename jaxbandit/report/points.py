@@ -13,16 +13,16 @@ from jaxbandit.plots import style
 from jaxbandit.report.findings import Findings
 from jaxbandit.theory import bounds
 
-DIGITS = 5  # significant ones of a number on the page
-AT_FIRST = 8  # curves that are drawn before a reader asks for more
-DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}  # of style.LINES, as plotly calls them
+DIGITS = 5  # significant digits of a number on the page
+AT_FIRST = 8  # curves that are drawn before a reader chooses more
+DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}  # plotly's names of style.LINES
 
 
 def points(ds: xr.Dataset, side: str) -> list[dict[str, Any]]:
-    """Label, class and swept values of every policy or environment.
+    """Returns label, class and swept values of every policy or environment.
 
-    What an environment declares about its tail rides along in the dataset, but is no choice of the study: only fields
-    that labels name are.
+    The dataset also holds what an environment declares about its tail. Such fields are not swept: only the fields that
+    labels name are choices of the study.
     """
     riders = [str(name) for name, coord in ds.coords.items() if coord.dims == (side,) and name != side]
     found = []
@@ -36,20 +36,20 @@ def points(ds: xr.Dataset, side: str) -> list[dict[str, Any]]:
         }
         there = {field: value for field, value in values.items() if value not in (None, "")}
         found.append({"label": label, "name": name, "values": there})
-    for point in found:  # a field that never varies within a class is no choice
+    for point in found:  # a field that never varies within a class is not a choice
         alike = [other["values"] for other in found if other["name"] == point["name"]]
         point["swept"] = [f for f in point["values"] if len({str(values.get(f)) for values in alike}) > 1]
     seen: list[tuple] = []
     for point in found:
         point["values"] = {field: point["values"][field] for field in point.pop("swept")}
-        if (point["name"], point["values"]) in seen:  # told apart by nothing but its label
+        if (point["name"], point["values"]) in seen:  # only its label distinguishes it
             point |= {"name": point["label"], "values": {}}
         seen.append((point["name"], point["values"]))
     return found
 
 
 def explorer(findings: Findings) -> dict[str, Any]:
-    """Everything the interactive panels draw."""
+    """Collects the data that the interactive panels draw."""
     ds, stats = findings.ds, findings.stats.transpose("policy", "environment", "quantile", "round", ...)
     curves = {
         "mean": stats.regret_mean,
@@ -73,7 +73,7 @@ def explorer(findings: Findings) -> dict[str, Any]:
 
 
 def _bound(findings: Findings, label: str) -> dict[str, Any] | None:
-    """The order of a lower bound that concerns an environment, if that is known."""
+    """Returns the order of an environment's lower bound; None if the environment is unknown or has none."""
     found = plots.lower_bound(findings.environments.get(label), findings.ds["round"].values)
     if found is None:
         return None
@@ -82,13 +82,13 @@ def _bound(findings: Findings, label: str) -> dict[str, Any] | None:
 
 
 def has_heat(data: dict[str, Any]) -> bool:
-    """Whether there are two axes to spread final regret over."""
+    """Returns whether there are two axes to spread final regret over."""
     sides = (data["policies"], data["environments"])
     return sum(max(len(side) > 1, *(len(point["values"]) for point in side)) for side in sides) > 1
 
 
 def _shown(findings: Findings) -> list[int]:
-    """What is drawn at first: all if they are few, else the best of each class, then the next, by mean rank."""
+    """Selects the policies drawn at first: all if they are few, else the best of each class, then the next ones."""
     labels = [str(label) for label in findings.ds.policy.values]
     if len(labels) <= AT_FIRST:
         return list(range(len(labels)))
@@ -105,20 +105,20 @@ def _shown(findings: Findings) -> list[int]:
 
 
 def look(n: int) -> dict[str, Any]:
-    """Colours and dashes of point ``n``, on light and on dark."""
+    """Returns colours and dashes of point ``n`` on a light and on a dark page."""
     looks = style.look(n)
     dark = style.ON_DARK.get(looks["color"], looks["color"])
     return {"light": looks["color"], "dark": dark, "dash": DASHES[looks["linestyle"]]}
 
 
 def compact(values: np.ndarray) -> list[float | int | None] | None:
-    """A curve with few digits; None for what is not there."""
+    """Rounds a curve to few digits; a missing value becomes None."""
     numbers = [_short(float(value)) for value in values]
     return None if all(number is None for number in numbers) else numbers
 
 
 def as_json(data: Any) -> str:
-    """JSON that may stand in a script element: nothing in it ends the element."""
+    """Returns JSON that is safe in a script element: nothing in it ends the element."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 

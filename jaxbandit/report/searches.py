@@ -1,4 +1,4 @@
-"""Panels of searches: what tuning bought, and the worst cases over T beside the lower bound."""
+"""Panels of searches: the gain of tuning, and the worst cases over T beside the lower bound."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,12 +15,12 @@ from jaxbandit.search.study import Found
 from jaxbandit.search.tables import at_edge, by_horizon
 from jaxbandit.theory import bounds
 
-GREY = "#888888"  # seen on light and dark paper
+GREY = "#888888"  # visible on light and dark paper
 LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}}
 
 
 def tuning(found: Sequence[Found], render: Render) -> Panel:
-    """Tuned values against the defaults, and the way each search took."""
+    """Makes the panel of tuned values against the defaults, with the trace of each search."""
     rows, views = [], {}
     for one in found:
         ds = one.ds
@@ -51,13 +51,13 @@ def tuning(found: Sequence[Found], render: Render) -> Panel:
         )
         ahead = f"{one.policy}: " if len(found) > 1 else ""
         views |= {f"{ahead}{name} over the steps": _way(ds.sel(parameter=name)) for name in ds.parameter.values}
-        views[f"{ahead}what was minimised"] = _objective(ds)
+        views[f"{ahead}the objective over the steps"] = _objective(ds)
         views[f"{ahead}tuned against the default, on unseen environments and seeds"] = _gain(ds)
     return Panel("Tuning", render("tuning.html", rows=rows), views=views)
 
 
 def worst(found: Sequence[Found], render: Render) -> Panel:
-    """The worst instances found, and curves over T where several horizons were searched."""
+    """Makes the panel of the worst instances found, with curves over T if several horizons were searched."""
     rows, slopes, views = [], [], {}
     for one in found:
         unit = " of the bound" if one.ds.attrs.get("objective") == "ratio" else ""
@@ -85,14 +85,14 @@ def worst(found: Sequence[Found], render: Render) -> Panel:
 
 
 def failures(found: Sequence[Found], command: str) -> Iterator[str]:
-    """Games that failed, as a warning."""
+    """Yields a warning if games failed."""
     failed = sum(int(one.ds.attrs.get("failed", 0)) for one in found)
     if failed:
         yield f"{failed:,} games of `jaxbandit {command}` failed: their state was not finite"
 
 
 def _way(ds: xr.Dataset) -> dict[str, Any]:
-    """One parameter over the steps, within its bounds."""
+    """Draws one parameter over the steps, within its bounds."""
     step = ds["step"].values
     ends = [step[0], step[-1]]
     level = {"tuned": (float(ds.tuned), "dash", style.COLOURS[1]), "default": (float(ds.default), "dot", GREY)}
@@ -114,7 +114,7 @@ def _objective(ds: xr.Dataset) -> dict[str, Any]:
 
 
 def _gain(ds: xr.Dataset) -> dict[str, Any]:
-    """Both regrets with their intervals; the paired difference, which is sharper, stands under them."""
+    """Draws both regrets with their intervals; the paired difference, which is sharper, is printed under them."""
     value, low, high = _interval(ds, "difference")
     bars = {
         "type": "bar",
@@ -143,7 +143,7 @@ def _gain(ds: xr.Dataset) -> dict[str, Any]:
 
 
 def _curves(found: Sequence[Found]) -> dict[str, Any]:
-    """Regret over T of every policy, and in its colour the order of the bound of the instances found for it."""
+    """Draws regret over T of every policy, and in its colour the order of the lower bound of its worst instances."""
     lines = []
     looks = style.looks([one.policy for one in found])
     for one, look in zip(found, looks, strict=True):

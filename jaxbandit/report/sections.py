@@ -1,4 +1,4 @@
-"""The panels of every report, in their order: what was run, what won, how sure; then the figures behind it."""
+"""The panels of every report in their order: the study, its winners and their significance, then the figures."""
 
 import collections
 import shlex
@@ -18,10 +18,10 @@ from jaxbandit.report.points import as_json, explorer, has_heat
 from jaxbandit.report.verdicts import Verdict
 from jaxbandit.theory import assumptions
 
-MATRIX = 12  # policies up to which every pair has its cell in a table
-FEW = 8  # seeds below which intervals and tests come with a warning
+MATRIX = 12  # the largest number of policies whose pairwise tests are shown as a table
+FEW = 8  # fewer seeds than this cause a warning about intervals and tests
 
-# What a reader of a run's attributes wants to know, in this order; `study` and `warnings` have their own places.
+# The attributes of a run that the page shows, in this order; `study` and `warnings` are shown elsewhere.
 PROVENANCE = {
     "jaxbandit": "jaxbandit",
     "jax": "jax",
@@ -31,7 +31,7 @@ PROVENANCE = {
     "device": "device",
     "platforms": "platform",
     "dtype": "dtype",
-    "seed": "seed of the study",
+    "seed": "study seed",
     "num_seeds": "seeds",
     "horizon": "rounds",
     "prng": "random bits",
@@ -46,14 +46,14 @@ PROVENANCE = {
 def panels(
     findings: Findings | None, render: Render, extra: list[Panel], answers: Answers | None = None, name: str = ""
 ) -> Iterator[Panel]:
-    """Every panel of the page; ``answers`` and ``extra`` ones stand between the figures and the ranking.
+    """Yields every panel of the page; those of ``answers`` and ``extra`` come between the figures and the ranking.
 
     Args:
-      findings: What was played; None for a directory that holds nothing but answers.
+      findings: The results of the games; None for a directory that holds answers only.
       render: Fills a template.
       extra: Further panels.
-      answers: What the study was asked further.
-      name: Of the directory, for the commands that make it again.
+      answers: The results on sensitivity, tuning and worst cases.
+      name: The name of the directory, for the commands that reproduce it.
     """
     if findings is not None:
         data = explorer(findings)
@@ -75,7 +75,7 @@ def panels(
 
 
 def summary(findings: Findings, render: Render, num_troubles: int) -> str:
-    """What was run, what won, how sure."""
+    """Writes the summary: the study, its winners and their significance."""
     stats = findings.stats
     played = int(stats.seeds.sum())
     rounds = int(stats["round"][-1])
@@ -110,7 +110,7 @@ def summary(findings: Findings, render: Render, num_troubles: int) -> str:
 
 
 def ranking(verdicts: list[Verdict], render: Render) -> str:
-    """Every policy in every environment, with tests."""
+    """Writes the ranking of the policies in every environment, with tests."""
     tests = list(dict.fromkeys(verdict.test for verdict in verdicts))
     return render(
         "ranking.html",
@@ -123,7 +123,7 @@ def ranking(verdicts: list[Verdict], render: Render) -> str:
 
 
 def troubles(findings: Findings | None, answers: Answers | None = None) -> Iterator[str]:
-    """Whatever a reader must know before relying on the numbers."""
+    """Yields the warnings that a reader needs before relying on the numbers."""
     yield from _troubles_of_games(findings) if findings is not None else ()
     yield from answers.troubles if answers else ()
 
@@ -136,25 +136,25 @@ def _troubles_of_games(findings: Findings) -> Iterator[str]:
         f"{stats.policy.values[p]} in {stats.environment.values[e]}" for p, e in np.argwhere(stats.seeds.values == 0)
     ]
     if empty:
-        yield f"{words.count(len(empty), 'cell')} not played yet: {words.listed(empty)}; run the study again to go on"
+        yield f"{words.count(len(empty), 'cell')} not played yet: {words.listed(empty)}; run the study again"
     short = int(((stats.seeds > 0) & (stats.seeds < asked)).sum())
     if short:
-        yield f"{words.count(short, 'cell')} with fewer than {asked:,} seeds: comparisons use the seeds that all have"
+        yield f"{words.count(short, 'cell')} with fewer than {asked:,} seeds; comparisons use the seeds that all have"
     least = int(stats.seeds.where(stats.seeds > 0).min())
     if least == 1:
-        yield "there are cells of 1 seed: they have no interval and no test"
+        yield "some cells have only 1 seed, so they have no interval and no test"
     elif least < FEW:
         yield f"intervals and tests rest on {words.count(least, 'seed')}, fewer than {FEW}: read them with care"
     said = [line for line in str(findings.ds.attrs.get("warnings", "")).splitlines() if line]
     yield from assumptions.told(said)
     platforms = str(findings.ds.attrs.get("platforms", "")).split("; ")
     if len(platforms) > 1 and not any("platforms stand side by side" in note for note in findings.notes):
-        yield f"cells of {len(platforms)} platforms stand side by side: the law of their numbers is the same"
+        yield f"the cells come from {len(platforms)} platforms: their numbers have the same law"
     yield from findings.notes
 
 
 def provenance(findings: Findings | None, render: Render, answers: Answers | None = None, name: str = "") -> str:
-    """Where the numbers are from, and how to make them again."""
+    """Writes the origin of the numbers and the commands that reproduce them."""
     attrs = (answers.attrs if answers else {}) if findings is None else findings.ds.attrs
     said = {title: attrs.get(key) for key, title in PROVENANCE.items()}
     study = str(attrs.get("study", "")) or (answers.study if answers else "")

@@ -11,22 +11,24 @@ from jaxbandit.report.points import AT_FIRST, as_json, compact, look, points
 from jaxbandit.sensitivity import bars, curves, tables
 from jaxbandit.sensitivity.figures import LEVEL, MEASURES, labelled
 
-# What a reader is told of each kind of result, by its name in the directory.
+# Title and explanation of each kind of result, by its name in the directory.
 ABOUT = {
     "local": (
         "A small change of one parameter",
-        "The elasticity d log R / d log θ: a change of the parameter by 1 % changes mean regret by so many percent. "
-        "By coupled differences: the games on both sides of the value share every random bit.",
+        "The bars show the elasticity d log R / d log θ: if the parameter grows by 1 %, mean regret changes by so many "
+        "percent. It is estimated by coupled differences: the games on both sides of the value share every random bit.",
     ),
     "sobol": (
         "Shares of the variance over the box",
-        "Sobol' indices: the share of the variance of expected regret that a parameter explains alone (first order) "
-        "and has a part in (total), when all vary over the box at once. What total has above it is interaction.",
+        "All parameters vary over the box at once. The first-order index is the share of the variance of expected "
+        "regret that a parameter explains alone. The total index is the share in which it has a part. Their difference "
+        "is due to interaction with other parameters.",
     ),
     "morris": (
         "Screening by Morris",
-        "The effect on regret of moving one parameter over its whole range, somewhere in the box: the mean of its "
-        "size (mu*), which noise makes larger, and the root of its mean square, from which noise is taken off.",
+        "An effect is the change of regret as one parameter moves over its whole range, somewhere in the box. The bars "
+        "show the mean absolute effect (mu*), which noise makes larger, and the root mean square effect, from which "
+        "the noise has been subtracted.",
     ),
 }
 HEADINGS = {
@@ -39,7 +41,7 @@ HEADINGS = {
 
 
 def panel(results: Mapping[str, xr.Dataset], render: Render) -> Panel:
-    """The panel of what ``jaxbandit.sensitivity.load`` returned."""
+    """Makes the panel of the results that ``jaxbandit.sensitivity.load`` returned."""
     return Panel(
         "Sensitivity",
         render(
@@ -51,14 +53,14 @@ def panel(results: Mapping[str, xr.Dataset], render: Render) -> Panel:
 
 
 def remarks(ds: xr.Dataset) -> Iterator[str]:
-    """Games that failed, as a warning."""
+    """Yields a warning if games failed."""
     failed = int(np.nansum(ds.failed.values))
     if failed:
         yield f"{failed:,} games behind the {ds.attrs['kind']} failed: their state was not finite (see `failed`)"
 
 
 def _part(kind: str, ds: xr.Dataset) -> dict[str, Any]:
-    """What the page says of one kind: words, and the table of all its numbers."""
+    """Returns the text of one kind of result and the table of all its numbers."""
     title, text = ABOUT[kind]
     columns = tables.COLUMNS[ds.attrs["kind"]]
     rows = [
@@ -82,7 +84,7 @@ def _part(kind: str, ds: xr.Dataset) -> dict[str, Any]:
 
 
 def _data(results: Mapping[str, xr.Dataset]) -> dict[str, Any]:
-    """Everything the panel draws; all kinds have the policies and environments of the study."""
+    """Collects the data that the panel draws; all kinds have the policies and environments of the study."""
     first = labelled(next(iter(results.values())))
     environments = points(first, "environment")
     return {

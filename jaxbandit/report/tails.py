@@ -1,4 +1,4 @@
-"""How bad a game can get: quantiles of final regret over the seeds, cell by cell."""
+"""The panel of tails: quantiles of final regret over the seeds, pair by pair."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ LEVEL = 0.95
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A policy in an environment.
+    """The row of one pair, a policy in an environment.
 
     Attributes:
       policy: Its label.
-      seeds: Games behind it.
+      seeds: The number of its games.
       quantiles: Value, lower and upper limit of each of ``QUANTILES``; a limit may be infinite.
       worst: The largest regret of a game.
-      stopped: The round it was played to, if that is before the last; else 0.
+      stopped: Its last round, if that is before the last round of the study; else 0.
     """
 
     policy: str
@@ -34,7 +34,7 @@ class Row:
 
 
 def panel(findings: Findings, render: Render) -> Panel | None:
-    """The table of quantiles; None where the games were not kept, or are one a cell."""
+    """Makes the table of quantiles; returns None if the games were not kept or every pair has one game."""
     environments = dict(quantiles(findings)) if "regret" in findings.ds else {}
     if not environments:
         return None
@@ -51,7 +51,7 @@ def panel(findings: Findings, render: Render) -> Panel | None:
 
 
 def quantiles(findings: Findings) -> Iterator[tuple[str, list[Row]]]:
-    """Every cell of at least two games, environment by environment."""
+    """Yields every environment with its pairs of at least two games."""
     last = int(findings.ds["round"][-1])
     for environment in map(str, findings.ds.environment.values):
         rows = []

@@ -1,4 +1,4 @@
-"""Who won in each environment, and how sure that is."""
+"""Verdicts: the winner in each environment and the significance of the win."""
 
 import dataclasses
 import math
@@ -10,23 +10,23 @@ from jaxbandit.analysis.ranks import holm, ranking
 from jaxbandit.analysis.statistics import normal_interval, two_sided
 
 UNPAIRED = (
-    "not paired: the seeds were not kept. Means are compared by t tests that hold however two policies are "
-    'correlated, Holm over all pairs, {percent:g}%; keep = "seeds" gives sharper, paired tests'
+    "not paired, because the seeds were not kept. Means are compared by t tests that hold for any correlation of two "
+    'policies, Holm over all pairs, {percent:g}%. A run with keep = "seeds" gives sharper, paired tests'
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A policy in an environment.
+    """The row of one pair, a policy in an environment.
 
     Attributes:
       policy: Its label.
       mean: Final mean regret, over the seeds that are compared.
       low: Lower limit of the mean's normal band.
-      high: Upper limit.
-      rank: 1 is least.
-      beaten_by: How many policies are significantly better; 0 if that was not tested.
-      p_best: Corrected p-value of the comparison with the best; NaN for the best itself and where nothing was tested.
+      high: Upper limit of the band.
+      rank: The rank; 1 has the least regret.
+      beaten_by: The number of policies that are significantly better; 0 if nothing was tested.
+      p_best: Corrected p-value of the comparison with the best; NaN for the best itself or if nothing was tested.
     """
 
     policy: str
@@ -40,12 +40,12 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Stopped:
-    """A policy that a study lets stop before the last round: it is not ranked.
+    """A policy that stops before the last round of a study and is not ranked.
 
     Attributes:
       policy: Its label.
-      round: Its last.
-      mean: Its mean regret then.
+      round: Its last round.
+      mean: Its mean regret at that round.
       best: Mean regret, at the same round, of the policy that is best in the end.
     """
 
@@ -62,11 +62,11 @@ class Verdict:
     Attributes:
       environment: Its label.
       rows: The policies, the best first.
-      missing: Policies of which no game is there.
+      missing: Policies without any finished game.
       stopped: Policies that stop before the last round.
       pairs: Corrected p-values in the order of ``rows``; None if nothing was tested.
-      test: How they were tested, or why not.
-      level: Confidence.
+      test: The test in words, or the reason why there is none.
+      level: The confidence of the test.
     """
 
     environment: str
@@ -79,33 +79,33 @@ class Verdict:
 
     @property
     def best(self) -> Row:
-        """The policy of least mean regret."""
+        """Returns the policy of least mean regret."""
         return self.rows[0]
 
     @property
     def ties(self) -> list[Row]:
-        """The others that are not significantly worse than the best; none if nothing was tested."""
+        """Returns the other policies that are not significantly worse than the best; none if nothing was tested."""
         return [row for row in self.rows[1:] if row.p_best >= 1 - self.level]
 
     @property
     def is_sure(self) -> bool:
-        """Whether the best is significantly better than every other that is ranked."""
+        """Returns whether the best policy is significantly better than every other ranked policy."""
         return self.pairs is not None and not self.ties
 
     @property
     def p_worst(self) -> float:
-        """The largest corrected p-value of the best against another: what the win hangs on."""
+        """Returns the largest corrected p-value of the best policy against another, which decides the win."""
         return max((row.p_best for row in self.rows[1:]), default=math.nan)
 
 
 def verdicts(ds: xr.Dataset, stats: xr.Dataset, level: float = 0.95) -> list[Verdict]:
-    """One verdict for each environment of which a game is there.
+    """Returns one verdict for each environment with a finished game.
 
     Args:
-      ds: With dimensions ``policy`` and ``environment``; of the seeds if they were kept, read environment by
+      ds: A dataset with dimensions ``policy`` and ``environment``. If its seeds were kept, they are read environment by
         environment.
-      stats: Its ``summary``, with the number of ``seeds`` of each cell.
-      level: Confidence, over all pairs of an environment.
+      stats: Its ``summary``, with the number of ``seeds`` of each pair.
+      level: The confidence over all comparisons in an environment.
     """
     found = []
     for e in range(ds.sizes["environment"]):
@@ -126,7 +126,7 @@ def verdicts(ds: xr.Dataset, stats: xr.Dataset, level: float = 0.95) -> list[Ver
 
 
 def _unranked(means: xr.DataArray, best: xr.DataArray) -> tuple[list[Stopped], list[str]]:
-    """Those that stopped, and those that were not played; mean regrets [policy, round]."""
+    """Separates policies that stopped from those that were not played; ``means`` is [policy, round]."""
     stopped, missing = [], []
     for policy in map(str, means.policy.values):
         at = np.flatnonzero(np.isfinite(means.sel(policy=policy).values))
@@ -139,7 +139,7 @@ def _unranked(means: xr.DataArray, best: xr.DataArray) -> tuple[list[Stopped], l
 
 
 def _paired(final: np.ndarray, policies: np.ndarray, level: float) -> tuple:
-    """Over the seeds that all have played; final [policies, seeds]."""
+    """Compares policies over the seeds that all of them have played; ``final`` is [policies, seeds]."""
     played = final[:, np.isfinite(final).all(axis=0)]
     count = played.shape[1]
     if count < 2:
@@ -150,25 +150,28 @@ def _paired(final: np.ndarray, policies: np.ndarray, level: float) -> tuple:
             nan,
             nan,
             None,
-            f"none, a test needs at least 2 seeds that all have played, got {count}",
+            f"none, because a test needs at least 2 seeds that all policies have played, got {count}",
             level,
         )
     mean, _, low, high = normal_interval(played, level)
     if len(policies) < 2:
-        return mean, low, high, None, "none, there is one policy", level
+        return mean, low, high, None, "none, because there is only one policy", level
     regret = xr.DataArray(played, dims=("policy", "seed"), coords={"policy": policies}, name="regret")
     tested = ranking(regret.to_dataset(), level=level)
     return mean, low, high, tested.p_holm.values, tested.attrs["test"], level
 
 
 def _unpaired(stats: xr.Dataset, level: float) -> tuple:
-    """From means and standard errors alone: that of a difference is at most their sum, whatever the correlation."""
+    """Compares policies by means and standard errors alone.
+
+    The standard error of a difference is at most the sum of the two, whatever the correlation.
+    """
     mean, stderr = stats.regret_mean.values, stats.regret_stderr.values
     limits = mean, stats.regret_low.values, stats.regret_high.values
     if len(mean) < 2:
-        return *limits, None, "none, there is one policy", level
+        return *limits, None, "none, because there is only one policy", level
     if not np.isfinite(stderr).all():
-        return *limits, None, "none, a standard error needs at least 2 seeds", level
+        return *limits, None, "none, because a standard error needs at least 2 seeds", level
     first, second = np.triu_indices(len(mean), 1)
     gaps, errors = np.abs(mean[first] - mean[second]), stderr[first] + stderr[second]
     sizes = np.divide(gaps, errors, out=np.where(gaps > 0, np.inf, 0.0), where=errors > 0)

@@ -1,4 +1,4 @@
-"""Numbers and lists as a reader wants them."""
+"""Formats of numbers and lists on the page."""
 
 import html
 import math
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def number(value: float) -> str:
-    """A regret, to about four digits.
+    """Formats a regret to about four digits.
 
     Example:
       >>> [number(x) for x in (0.01234, -12.3456, 1234.56, 12_345_678.0, float("nan"))]
@@ -23,7 +23,7 @@ def number(value: float) -> str:
 
 
 def estimate(numbers: Sequence[float | None]) -> str:
-    """A number alone, with its standard error, or with its limits; None for what is not there.
+    """Formats a number alone, with its standard error, or with its limits; None is a missing number.
 
     Example:
       >>> estimate([1.5]), estimate([1.5, 0.25]), estimate([1.5, 1, 2]), estimate([None, None])
@@ -36,7 +36,7 @@ def estimate(numbers: Sequence[float | None]) -> str:
 
 
 def limits(low: float, high: float) -> str:
-    """An interval; one sign where there is none, one side where the other is not bounded.
+    """Formats an interval: a dash if there is none, one side if the other is not bounded.
 
     Example:
       >>> limits(1.0, 2.5), limits(3.0, math.inf), limits(math.nan, math.nan)
@@ -50,7 +50,7 @@ def limits(low: float, high: float) -> str:
 
 
 def times(value: float, best: float) -> str:
-    """How many times the best one's regret; nothing where that says nothing."""
+    """Formats a regret as a multiple of the best policy's; a dash if either is not positive."""
     if not (math.isfinite(value) and best > 0 and value > 0):
         return "–"
     ratio = value / best
@@ -58,7 +58,7 @@ def times(value: float, best: float) -> str:
 
 
 def probability(p: float) -> str:
-    """A p-value; small ones by their bound.
+    """Formats a p-value; a small one is given by its bound.
 
     Example:
       >>> [probability(p) for p in (0.2345, 0.00321, 1e-9, float("nan"))]
@@ -70,7 +70,7 @@ def probability(p: float) -> str:
 
 
 def breakable(label: str) -> str:
-    """A label as HTML that may be broken where its parts end, and nowhere else.
+    """Returns a label as HTML that a browser may break only between its parts.
 
     Example:
       >>> breakable("uniinf[a=1,b<2]")
@@ -80,13 +80,13 @@ def breakable(label: str) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """``1 environment``, ``20 environments``, ``3 policies``."""
+    """Formats a count: ``1 environment``, ``20 environments``, ``3 policies``."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{n:,} {noun if n == 1 else plural}"
 
 
 def listed(names: Sequence[str], at_most: int = 4) -> str:
-    """``a, b and c``; of many, the first few.
+    """Joins names as in ``a, b and c``; a long list is cut after the first few.
 
     Example:
       >>> listed(["a", "b", "c"]), listed(list("abcdef"))

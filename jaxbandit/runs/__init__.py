@@ -1,4 +1,4 @@
-"""Running a study: the cells that its directory lacks are played here, on many cores or on many machines.
+"""The runner of studies, which plays the missing cells of a directory on one core, many cores or many machines.
 
 ``run_study`` is ``jb.run``, ``campaign`` compares a study with its directory, ``player`` plays cells, ``teams`` shares
 them among processes, ``forecast`` estimates their cost, ``precision`` decides how many seeds are enough, and

@@ -1,4 +1,4 @@
-"""A study and its directory: what is wanted, what is there, and what the directory says of itself."""
+"""The comparison of a study with its directory: wanted cells, stored cells, and the manifest."""
 
 import dataclasses
 import functools
@@ -24,19 +24,19 @@ from jaxbandit.version import __version__
 if TYPE_CHECKING:
     import xarray as xr
 
-Notice = Callable[[int, int, int, int], None]  # seed-rounds done, in all, cells done, in all
+Notice = Callable[[int, int, int, int], None]  # seed-rounds done, seed-rounds in all, cells done, cells in all
 
 
 @dataclasses.dataclass
 class Report:
-    """What a run did.
+    """The record of what a run did.
 
     Attributes:
-      played: Cells that were played.
-      found: Cells that were there already.
-      aside: Cells of the same games from another platform or version, left where they are.
-      others: Cells of games that this study does not have, left where they are.
-      timing: Where the time went.
+      played: Number of cells that the run played.
+      found: Number of cells that the directory already held.
+      aside: Number of cells of the same pairs from another platform or version; the run keeps them but ignores them.
+      others: Number of cells of pairs that this study does not have; the run keeps them but ignores them.
+      timing: Times spent on compiling and on playing.
     """
 
     played: int = 0
@@ -47,7 +47,7 @@ class Report:
 
 
 class Campaign:
-    """A study and its store: what is wanted, what is there."""
+    """The state of a run: the pairs of a study, and the cells of them that its store holds."""
 
     def __init__(self, study: Study, store: Store, report: Report, any_platform: bool = False, way: str | None = None):
         self.study, self.store, self.report = study, store, report
@@ -77,31 +77,31 @@ class Campaign:
         assumptions.warn(self.warnings, (game.environment for game in self.games), stacklevel=4)
 
     def todo(self) -> list[Cell]:
-        """The cells that are missing."""
+        """Returns the cells that are missing."""
         found = []
         for game in self.games:
             rounds = game.rounds(self.rounds)
             at_most = cells.cell_seeds(game, rounds, len(self.study.measures))
             headers, count = self.headers[game.key], self.seeds[game.index]
             found += missing(game, headers, count, rounds, self.whole, at_most)
-        named = {cell.name: cell for cell in found}  # two entries may name the same game
+        named = {cell.name: cell for cell in found}  # two entries may name the same pair
         self.total = self.done + len(named)
         return list(named.values())
 
     def set_aside_damaged(self) -> None:
-        """Renames files in the way of cells to be played: they were no use, or the cells would not be missing."""
+        """Renames files that have the names of missing cells: they are damaged, or their cells would not be missing."""
         for cell in self.todo():
             path = self.store.cells / cell.name
             if path.exists():
                 path.rename(path.with_name(f"{path.name}.damaged"))
 
     def player(self, engine: Engine, notice: Notice, stop, **options) -> Player:
-        """Who plays cells of this study in this process."""
+        """Returns the player of this study's cells in this process."""
         self._notice, self._rounds_done = notice, (0, 0)
         return Player(self.study, self.store, engine, stop=stop, finished=self._finished, **options)
 
     def progress(self, notice: Notice) -> Callable[[int, int], None]:
-        """The runner's progress, with cells."""
+        """Returns a progress function for the runner that adds the numbers of cells."""
 
         def progress(done: int, total: int) -> None:
             self._rounds_done = (done, total)
@@ -114,25 +114,28 @@ class Campaign:
         self._notice(*self._rounds_done, self.done, self.total)
 
     def take_up(self, todo: Sequence[Cell], names: Sequence[str]) -> None:
-        """Takes note of files that have come to be; asks for more seeds where the precision is not reached."""
+        """Registers the new files of ``names``; requests more seeds for pairs that have not reached their precision."""
         found = [cellfile.read_header(path) for name in names if (path := self.store.cells / name).exists()]
         for header in found:
             self.headers[header.game].append(header)
         self.report.played += len(found)
         if not found:
-            raise StoreError(f"none of {len(todo)} cells came to be in {self.store.cells}; is its disk sound?")
+            raise StoreError(
+                f"none of {len(todo)} played cells was found in {self.store.cells}; check its disk, or pass another "
+                "directory with --out"
+            )
         if len(found) == len(todo):
             self._look_at_precision()
 
     def add_time(self, timing: Timing) -> None:
-        """Books the time of a player."""
+        """Adds the times of a player to the report."""
         self.report.timing.compile_seconds += timing.compile_seconds
         self.report.timing.run_seconds += timing.run_seconds
 
     def dataset(self) -> "xr.Dataset":
-        """All of it, read when it is looked at."""
+        """Returns all results as one dataset, whose values are read when they are used."""
         from jaxbandit.store.assemble import (
-            assembled,  # xarray, which takes half as long to import as JAX: after the games
+            assembled,  # imports xarray, which takes half as long as JAX: so after the games
         )
 
         manifest = self.store.manifest()
@@ -140,7 +143,7 @@ class Campaign:
         return assembled(self.store, manifest, [header for headers in self.headers.values() for header in headers])
 
     def write_manifest(self) -> None:
-        """Says in the directory what it holds."""
+        """Writes the manifest, which lists what the directory holds."""
         shape = tuple(np.max([game.index for game in self.games], axis=0) + 1)
         keys, seeds, stops = np.empty(shape, object), np.zeros(shape, int), np.zeros(shape, int)
         for game in self.games:
@@ -176,7 +179,7 @@ class Campaign:
         )
 
     def clean_up(self) -> None:
-        """Removes what nobody needs any more: checkpoints, parts, and cells that others continue."""
+        """Removes files that are no longer needed: checkpoints, parts, and cells that longer cells replace."""
         for folder in (self.store.checkpoints, self.store.parts):
             for path in folder.iterdir():
                 path.unlink(missing_ok=True)
@@ -212,7 +215,7 @@ class Campaign:
         return covered(self.headers[game.key], self.seeds[game.index], game.rounds(self.rounds), self.whole)
 
     def _look_at_precision(self) -> None:
-        """Raises the seeds of games whose band is too wide, where all their seeds so far are there."""
+        """Raises the number of seeds of each pair that has all its seeds so far and whose band is too wide."""
         for game in self.games:
             if game.precision is not None:
                 looks = functools.partial(self._moments, game)
@@ -220,7 +223,7 @@ class Campaign:
                 self.seeds[game.index] = max(game.num_seeds, needed)
 
     def _moments(self, game: Game, count: int) -> precision.Moments | None:
-        """Of the final regrets of the first seeds of a game, if they are there."""
+        """Returns the moments of the final regrets of a pair's first ``count`` seeds; None if not all are stored."""
         rounds = game.rounds(self.rounds)
         pieces = covered(self.headers[game.key], count, rounds, self.whole)
         if sum(piece.last - piece.first for piece in pieces) < count:
@@ -229,7 +232,7 @@ class Campaign:
 
 
 def _moments(piece: Piece, rounds: tuple[int, ...]) -> precision.Moments:
-    """Of the final regret of a piece; those in the header if they are of all its seeds at this round."""
+    """Returns the moments of a piece's final regret, from the header if that has them for these seeds and rounds."""
     header = piece.header
     if header.rounds == rounds and (piece.first, piece.last) == (header.first, header.last):
         return header.final
@@ -237,13 +240,13 @@ def _moments(piece: Piece, rounds: tuple[int, ...]) -> precision.Moments:
         rows = slice(piece.first - header.first, piece.last - header.first)
         return cellfile.final_moments(cellfile.read_part(header, "regret", (rows, len(rounds) - 1)))
     raise StoreError(
-        f"{header.path} holds a summary to round {header.rounds[-1]}, which does not tell the precision at round "
-        f"{rounds[-1]}; use another directory (--out) for the shorter horizon"
+        f"{header.path} holds a summary to round {header.rounds[-1]}, from which the precision at round {rounds[-1]} "
+        "cannot be computed; use another directory (--out) for the shorter horizon"
     )
 
 
 def _rounds(study: Study, manifest: dict[str, Any] | None, keys: set[str]) -> tuple[int, ...]:
-    """The rounds to record at. A longer horizon of games that are there keeps their rounds and adds those beyond."""
+    """Returns the rounds to record. A longer horizon keeps the rounds of stored cells and adds later ones."""
     fresh = study.rounds()
     if manifest is None or not isinstance(study.record, int) or manifest["record"] != study.record:
         return tuple(fresh)

@@ -1,7 +1,8 @@
-"""Many points of policy and environment played side by side on one lane axis, under the same luck.
+"""Play of many pairs side by side on one lane axis, with common random numbers.
 
-``simulate`` plays every policy in every environment; here the n-th policy plays the n-th environment. Game k of every
-point reads the same random bits, so differences between points are far less noisy than the points themselves.
+``simulate`` plays every policy in every environment; here the n-th policy plays in the n-th environment. Such a pair is
+called a point. Seed k of every point reads the same random bits, so differences between points are far less noisy than
+the points themselves.
 ``jaxbandit.parameters`` makes the points.
 """
 
@@ -18,7 +19,7 @@ from jaxbandit.progress import bar
 
 
 class Games(NamedTuple):
-    """What came of the games of each point."""
+    """The results of the games of each point."""
 
     regret: np.ndarray  # [points, seeds, rounds]  float64; NaN beyond a point's own number of seeds
     failed: np.ndarray  # [points, seeds]  first round at which the state was not finite, 0 if never
@@ -26,7 +27,7 @@ class Games(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PairJob(Job):
-    """Points, each a policy and an environment, with their own numbers of seeds: lanes in the order of points."""
+    """A job of points, each with its own number of seeds; lanes are in the order of points."""
 
     policy_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))  # [points]
     environment_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
@@ -35,16 +36,16 @@ class PairJob(Job):
 
     @property
     def num_lanes(self) -> int:
-        """Games in all."""
+        """The number of games."""
         return int(self.seeds_of.sum())
 
     def cell(self, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Policy, environment and seed of a lane."""
+        """Returns the policy, environment and seed of a lane."""
         point, seed = self.point(lane)
         return self.policy_of[point], self.environment_of[point], seed + self.first_seed
 
     def point(self, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The point of a lane, and its number among the point's lanes."""
+        """Returns the point of a lane, and the lane's number among the point's lanes."""
         ends = np.cumsum(self.seeds_of)
         point = np.searchsorted(ends, lane, side="right")
         return point, lane - (ends - self.seeds_of)[point]
@@ -61,7 +62,7 @@ def final_regret(
     dtype: str = "float32",
     engine: Engine | None = None,
 ) -> np.ndarray:
-    """The regret of each pair after the last round: [points, seeds], float64.
+    """Returns the regret of each pair after the last round: [points, seeds], float64.
 
     Example:
       >>> import jaxbandit as jb
@@ -99,16 +100,16 @@ def play_pairs(
     """Plays the n-th policy in the n-th environment; memory does not grow with the rounds.
 
     Args:
-      policies: One for each point, or a single one for all. Points of one class and shape share one compiled program
-        and one lane axis; those that differ in a static or shared field are played in turn.
-      environments: Likewise.
-      record: Increasing rounds at which regret is wanted; the last is the horizon.
-      num_seeds: Games of every point, or of each point.
-      seed: Seeds the study, as in ``simulate``.
-      first_seed: Number of the first game: games that were not played before begin beyond the last.
+      policies: One policy for each point, or a single one for all. Points of one class and shape share one compiled
+        program and one lane axis; points that differ in a static or shared field are played in turn.
+      environments: One environment for each point, or a single one for all.
+      record: Increasing rounds at which regret is recorded; the last is the horizon.
+      num_seeds: Number of seeds: one number for all points, or one for each.
+      seed: The study seed, as in ``simulate``.
+      first_seed: Number of the first seed. To play new games, pass a number beyond all earlier seeds.
       dtype: ``"float32"`` or ``"float64"``.
-      engine: How to run; does not change the numbers.
-      timing: Is added to.
+      engine: Settings of the run; only ``way`` changes the numbers, but not their law.
+      timing: Timing to which the times of this call are added.
     """
     count = max(len(policies), len(environments))
     for name, given in (("policies", policies), ("environments", environments)):
@@ -164,14 +165,14 @@ class _Side:
         self._programs: dict[int, tuple] = {}
 
     def program(self, point: int) -> tuple:
-        """What must be equal for points to be played together."""
+        """Returns a key that is equal for points that can be played together."""
         obj = self.objects[point]
         if id(obj) not in self._programs:
             self._programs[id(obj)] = structure(obj), shared_values(obj)
         return self._programs[id(obj)]
 
     def select(self, points: Sequence[int]) -> tuple[list[Any], np.ndarray]:
-        """The different objects of some points, and which of them each point has."""
+        """Returns the distinct objects of some points, and the index of each point's object."""
         places: dict[int, int] = {}
         of = np.asarray([places.setdefault(id(self.objects[point]), len(places)) for point in points])
         by_id = {id(self.objects[point]): self.objects[point] for point in points}

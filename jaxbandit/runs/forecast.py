@@ -1,4 +1,4 @@
-"""What a study will cost, from a short probe of each program it compiles."""
+"""The forecast of a study's cost, from a short probe of each program that it compiles."""
 
 import contextlib
 import dataclasses
@@ -15,26 +15,26 @@ from jaxbandit.store.cells import Cell, LaneJob, by_program, lane_job, program
 from jaxbandit.store.directory import Store
 from jaxbandit.studies.study import Study
 
-PROBE_ROUNDS = 256  # of the first, which compiles
-PROBE_SECONDS = 0.5  # of the second, which is timed
-FILE_BYTES = 24_000  # of a cell's file besides its numbers
+PROBE_ROUNDS = 256  # rounds of the first probe, which compiles
+PROBE_SECONDS = 0.5  # length of the second probe, which is timed
+FILE_BYTES = 24_000  # size of a cell's file besides its numbers
 
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
-    """What is left to do and what it takes.
+    """The work that is left and its cost.
 
     Attributes:
-      cells: Cells to play.
-      found: Cells that the directory holds already.
-      compiles: Programs to compile: one per pair of classes, static fields, arms and dtype.
-      lanes: Games to play.
-      seed_rounds: Rounds of all games.
-      compile_seconds: Of this probe; a program in the compile cache takes less.
-      run_seconds: Predicted from the probe's speed.
-      memory_bytes: Peak of this process.
-      disk_bytes: Of the files to be written.
-      at_least: Whether a precision is asked for, which may take more seeds.
+      cells: Number of cells to play.
+      found: Number of cells that the directory already holds.
+      compiles: Number of programs to compile: one per pair of classes, static fields, arms and dtype.
+      lanes: Number of games to play.
+      seed_rounds: Number of rounds of all games together.
+      compile_seconds: Compile time of this probe; a program in the compile cache takes less.
+      run_seconds: Run time, predicted from the probe's speed.
+      memory_bytes: Peak memory of this process.
+      disk_bytes: Size of the files to write.
+      at_least: Whether the study sets a precision; then it may need more seeds than the forecast counts.
     """
 
     cells: int
@@ -50,12 +50,12 @@ class Forecast:
 
 
 def plan(study: Study, directory: str | os.PathLike | None = None, *, engine: Engine | None = None) -> Forecast:
-    """What running a study would take, without running it; writes nothing.
+    """Estimates the cost of running a study without running it; writes nothing.
 
     Args:
       study: The study.
-      directory: The store it would be run in: what is there is not counted.
-      engine: How it would be run.
+      directory: Results directory; cells already there are left out of the estimate.
+      engine: Settings of the run.
     """
     report = Report()
     with tempfile.TemporaryDirectory() if directory is None else contextlib.nullcontext(directory) as place:
@@ -83,7 +83,7 @@ def plan(study: Study, directory: str | os.PathLike | None = None, *, engine: En
 
 
 def _probe(group: list[Cell], study: Study, config: Engine, timing: Timing) -> float:
-    """Seconds that the cells of a group will take to play; books the compilation."""
+    """Returns the predicted seconds to play the cells of a group; adds the compile time to ``timing``."""
     width = _block_lanes(group, study, config)
     cell_of = np.repeat(np.arange(len(group)), [cell.num_seeds for cell in group])
     seed_of = np.concatenate([np.arange(cell.first, cell.last) for cell in group])
@@ -97,7 +97,7 @@ def _probe(group: list[Cell], study: Study, config: Engine, timing: Timing) -> f
         seconds = _played(job, played, config).run_seconds
     rounds = [horizon - (cell.before.rounds[-1] if cell.before else 0) for cell in group]
     lane_rounds = sum(cell.num_seeds * left for cell, left in zip(group, rounds, strict=True))
-    blocks = -(-lane_rounds // (width * max(rounds)))  # the last one counts as a whole one
+    blocks = -(-lane_rounds // (width * max(rounds)))  # the last block counts as a whole one
     return seconds / played * blocks * max(rounds)
 
 
@@ -125,13 +125,13 @@ def _file_bytes(cell: Cell, study: Study) -> int:
 
 
 def _state_bytes(cell: Cell) -> int:
-    """Of one game's last state in its file."""
+    """Returns the size of one game's last state in its file."""
     num_arms = cell.game.environment.num_arms
     return 4 * (state_size(cell.game.policy, num_arms) + num_arms + 3) + 8 * (num_arms + 1)
 
 
 def _working_bytes(group: list[Cell], study: Study, config: Engine) -> int:
-    """Results of a block on the way to the host, and of a cell on the way to its file."""
+    """Returns the memory for a block's results on their way to the host and a cell's on their way to its file."""
     num_arms = group[0].game.environment.num_arms
     per_seed = len(group[0].rounds) * 8 * (2 + len(study.measures) + num_arms)
     return per_seed * (2 * _block_lanes(group, study, config) + 3 * max(cell.num_seeds for cell in group))

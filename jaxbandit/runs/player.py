@@ -1,4 +1,4 @@
-"""Playing cells into a store: lanes that are left, from where they stand, and whole files when they are done."""
+"""The player of cells, which continues unfinished lanes and writes a whole file for each finished cell."""
 
 import functools
 import itertools
@@ -23,16 +23,16 @@ from jaxbandit.studies.study import Study
 
 
 class Player:
-    """Plays cells of a study; nothing it has finished is played again.
+    """The player of a study's cells; it plays no finished games again.
 
     Args:
       study: The study.
-      store: Where cells go.
-      config: How to run.
-      tag: Names this process's checkpoint.
-      share: (number, count) of this process among those that play the same cells; its seeds are its own.
-      stop: Set from outside to save what is under way and raise ``KeyboardInterrupt``.
-      finished: Called with every cell that is whole.
+      store: The store that receives the cells.
+      config: Settings of the run.
+      tag: Name of this process's checkpoint files.
+      share: (number, count) of this process among those that play the same cells; each plays its own seeds.
+      stop: Event; if it is set, the player saves unfinished games and raises ``KeyboardInterrupt``.
+      finished: Function that is called with every finished cell.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Player:
         self._encoding = threading.Lock()
 
     def play(self, cells: Sequence[Cell], progress: Progress) -> None:
-        """Plays every cell; returns when all have their files (or, with a share, when this process is done)."""
+        """Plays every cell; returns when all have their files or, if this process has a share, when that is played."""
         with jax.enable_x64(self.study.dtype == "float64"):
             jobs = [job for group in by_program(cells) for job in self._jobs(group)]
             total = sum(_work(job) for job, _ in jobs)
@@ -71,7 +71,7 @@ class Player:
                 self.assemble(cell)
 
     def assemble(self, cell: Cell) -> bool:
-        """Makes a cell of its parts if they are all there; says whether it is."""
+        """Joins a cell's parts into its file if all are stored; returns whether the file exists."""
         if (self.store.cells / cell.name).exists():
             return True
         paths = self._parts(cell)
@@ -80,7 +80,7 @@ class Player:
         parts = [part for part in map(self._read_part, paths) if part]
         seeds, order = np.unique(np.concatenate([part[0] for part in parts] or [np.zeros(0)]), return_index=True)
         if seeds.size < cell.num_seeds:
-            return False  # a damaged one has been removed: its seeds are played again
+            return False  # a damaged part has been removed: its seeds are played again
         variables = {name: np.concatenate([part[name] for _, part, _ in parts])[order] for name in parts[0][1]}
         self._write(cell, variables, join_snapshots([state for _, _, state in parts]).take(order))
         for path in paths:
@@ -88,7 +88,7 @@ class Player:
         return True
 
     def _jobs(self, cells: Sequence[Cell]) -> list[tuple[LaneJob, Snapshot | None]]:
-        """The lanes that are left, by where they start: in a checkpoint, after an earlier horizon, at round 1."""
+        """Returns jobs of the unplayed lanes by their start: a checkpoint, an earlier horizon, or round 1."""
         left = {cell.name: self._left(cell) for cell in cells}
         by_name = {cell.name: cell for cell in cells}
         jobs: list[tuple[LaneJob, Snapshot | None]] = []
@@ -115,7 +115,7 @@ class Player:
         return jobs
 
     def _left(self, cell: Cell) -> np.ndarray:
-        """Which seeds of a cell this process has to play, [seeds] of bool."""
+        """Returns which seeds of a cell this process has to play, [seeds] of bool."""
         left = np.zeros(cell.num_seeds, bool)
         if (self.store.cells / cell.name).exists():
             return left
@@ -138,7 +138,7 @@ class Player:
         except FileNotFoundError:
             return None
         except ValueError:
-            warnings.warn(f"{path} is damaged; its seeds are played again", stacklevel=2)
+            warnings.warn(f"{path} is damaged; this run deletes it and plays its seeds again", stacklevel=2)
             path.unlink(missing_ok=True)
             return None
         seeds = arrays.pop("seeds")
@@ -148,7 +148,7 @@ class Player:
         return seeds, variables, Snapshot.from_arrays(about["t"], about["reached"], arrays)
 
     def _checkpoints(self) -> list[tuple[Snapshot, dict[str, Any]]]:
-        """Those on the disk, the farthest first: lanes that are in several go on from there."""
+        """Returns the stored checkpoints, the latest round first: a lane in several continues from the first."""
         found = []
         for path in sorted(self.store.checkpoints.glob("*.ckpt")):
             try:
@@ -156,14 +156,14 @@ class Player:
             except FileNotFoundError:
                 continue
             except ValueError:
-                warnings.warn(f"{path} is damaged; its games start again", stacklevel=2)
+                warnings.warn(f"{path} is damaged; this run deletes it and starts its games again", stacklevel=2)
                 path.unlink(missing_ok=True)
                 continue
             found.append((Snapshot.from_arrays(about["t"], about["reached"], arrays), about))
         return sorted(found, key=lambda entry: -entry[0].t)
 
     def put(self, cell: Cell, seeds: np.ndarray, variables: dict[str, np.ndarray], state: Snapshot) -> None:
-        """Takes results of some seeds of a cell: its file if that is all of them, a part if not."""
+        """Writes the results of some seeds of a cell: the cell's file if these are all its seeds, else a part."""
         if seeds.size == cell.num_seeds:
             self._write(cell, variables, state)
             return
@@ -193,7 +193,7 @@ class Player:
             "final": final,
             "infinite": infinite,
         }
-        with self._encoding:  # one at a time: threads that take turns inside HDF5 need twice as long
+        with self._encoding:  # one thread at a time: threads that alternate inside HDF5 need twice as long
             content = cellfile.encode(header, variables, state if self.study.extendable else None)
         self.store.write(self.store.cells / cell.name, content)
         with self._lock:
@@ -201,7 +201,7 @@ class Player:
 
 
 class _Keeper:
-    """Starts the lanes of a job, checkpoints them, and hands their results to the player."""
+    """The keeper of a job's lanes, which starts and checkpoints them and hands their results to the player."""
 
     def __init__(self, player: Player, job: LaneJob, start: Snapshot | None, writing: Writing):
         self.player, self.job, self.from_checkpoint, self.writing = player, job, start, writing
@@ -209,7 +209,7 @@ class _Keeper:
         self.final: dict[int, Snapshot] = {}
 
     def start(self, lanes: np.ndarray) -> Snapshot | None:
-        """From the checkpoint, or from the files of an earlier horizon."""
+        """Returns the lanes' state from the checkpoint, or from the files of an earlier horizon."""
         self.saved_at[int(lanes[0])] = time.monotonic()
         if self.from_checkpoint:
             return self.from_checkpoint.take(lanes)
@@ -223,7 +223,7 @@ class _Keeper:
         return join_snapshots(parts)
 
     def between(self, lanes: np.ndarray, take: Callable[[], Snapshot]) -> None:
-        """Saves every few seconds, and when asked to stop."""
+        """Saves a checkpoint if the last one is too old or if ``stop`` is set."""
         stopping = self.player.stop.is_set()
         if stopping or time.monotonic() - self.saved_at[int(lanes[0])] > self.player.config.checkpoint:
             snapshot = take()
@@ -241,11 +241,11 @@ class _Keeper:
             raise KeyboardInterrupt
 
     def finish(self, lanes: np.ndarray, snapshot: Snapshot) -> None:
-        """Keeps the last state for the file; the rows recorded come as variables."""
+        """Keeps the last state for the file; ``sink`` receives the recorded rows as variables."""
         self.final[int(lanes[0])] = Snapshot(snapshot.t, snapshot.reached, snapshot.carry, snapshot.running, {})
 
     def sink(self, lanes: np.ndarray, variables: dict[str, np.ndarray]) -> None:
-        """Begins to write what a block has finished; when that is there, its checkpoint is forgotten."""
+        """Starts to write the results of a block; when they are stored, the block's checkpoint is removed."""
         final, runs = self.final.pop(int(lanes[0])), self._by_cell(lanes)
         ends = np.cumsum([seeds.size for _, seeds in runs])
         tasks = []
@@ -258,12 +258,12 @@ class _Keeper:
             raise KeyboardInterrupt
 
     def _path(self, lanes: np.ndarray) -> pathlib.Path:
-        """Of a block's checkpoint."""
+        """Returns the path of a block's checkpoint."""
         first = self.job.cells[int(self.job.cell_of[lanes[0]])].name.removesuffix(".nc")
         return self.player.store.checkpoints / f"{self.player.tag}.{first}.{self.job.seed_of[lanes[0]]}.ckpt"
 
     def _by_cell(self, lanes: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """Runs of lanes of one cell, in order."""
+        """Splits lanes into consecutive runs of one cell each."""
         cell_of, seed_of = self.job.cell_of[lanes], self.job.seed_of[lanes]
         cuts = np.flatnonzero(np.diff(cell_of)) + 1
         return [(int(c[0]), s) for c, s in zip(np.split(cell_of, cuts), np.split(seed_of, cuts), strict=True)]
@@ -282,8 +282,8 @@ def _part_count(path) -> int:
 
 
 def _reduced(variables: dict[str, np.ndarray], lone: bool) -> dict[str, np.ndarray]:
-    """The summary of a cell. NumPy adds a lone column in another order than one of several, so it gets company."""
-    from jaxbandit.dataset import results  # imports xarray: while games are played, not before
+    """Returns a cell's summary. NumPy adds a lone column in another order than several, so it is doubled first."""
+    from jaxbandit.dataset import results  # imports xarray, so it is loaded while games are played, not before
 
     if not lone:
         return results.reduce_cell(variables)
@@ -295,7 +295,7 @@ def _reduced(variables: dict[str, np.ndarray], lone: bool) -> dict[str, np.ndarr
 
 
 def _after(old: dict[str, np.ndarray], new: dict[str, np.ndarray], summary: bool) -> dict[str, np.ndarray]:
-    """Variables of the earlier rounds, then of the later ones; the round axis is where the dims say."""
+    """Joins the variables of the earlier and the later rounds along the round axis."""
     joined = {}
     for name, values in new.items():
         if name == "failed":

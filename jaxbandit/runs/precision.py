@@ -1,10 +1,10 @@
-"""Stopping at a precision: how many seeds the mean regret of a game needs.
+"""The stopping rule of a precision: the number of seeds that the mean regret of a pair needs.
 
-Regret is skewed by rare seeds that settle on a wrong arm, and a sample without them has too low a mean and too
-small a variance at once: a plain normal band, watched until it is narrow, covers the mean in 91 to 93 studies of
-100, not 95. So the band is as wide on both sides as the first-order Edgeworth term makes it on the far one,
-``t + (2 t^2 + 1) |skewness| / (6 sqrt(n))`` standard errors; looks are few, none at fewer than ``FIRST_LOOK``
-seeds. tests/test_precision.py measures the coverage.
+Rare seeds that settle on a wrong arm skew the regret. A sample without them has too low a mean and too small a
+variance, so a plain normal band that is watched until it is narrow covers the mean in 91 to 93 studies of 100, not 95.
+The first-order Edgeworth term widens the band on the far side; here the band is that wide on both sides,
+``t + (2 t^2 + 1) |skewness| / (6 sqrt(n))`` standard errors. The band is looked at rarely, and never with fewer than
+``FIRST_LOOK`` seeds. tests/test_precision.py measures the coverage.
 """
 
 import math
@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable
 LEVEL = 0.95
 FIRST_LOOK = 256
 GROWTH = 1.5  # the least factor between two looks
-MARGIN = 1.05  # seeds asked for beyond those the variance seen calls for
+MARGIN = 1.05  # factor on the number of seeds that the variance so far requires
 SEEDS = 64  # numbers of seeds are multiples of this
 
 Moments = tuple[float, float, float, float]  # count, mean, central sums of squares and of cubes
 
 
 def pooled(parts: Iterable[Moments]) -> Moments:
-    """The moments of all parts together (Pébay, 2008)."""
+    """Returns the moments of all parts together (Pébay, 2008)."""
     count, mean, squares, cubes = 0.0, 0.0, 0.0, 0.0
     for n, m, s, c in parts:
         total, delta = count + n, m - mean
@@ -32,11 +32,11 @@ def pooled(parts: Iterable[Moments]) -> Moments:
 
 
 def half_width(moments: Moments) -> float:
-    """Half the width of the 95 % band of the mean, relative to the mean; infinite if nothing can be said."""
+    """Returns half the width of the mean's 95 % band, relative to the mean; infinite for too few seeds or mean 0."""
     count, mean, squares, _ = moments
     if count < 2:
         return math.inf
-    from scipy import special  # after the first rounds
+    from scipy import special  # imported late, so that the first rounds do not wait for it
 
     t = special.stdtrit(count - 1, 0.5 + LEVEL / 2)
     t += (2 * t * t + 1) * abs(_skewness(moments)) / (6 * math.sqrt(count))
@@ -45,13 +45,14 @@ def half_width(moments: Moments) -> float:
 
 
 def seeds_needed(moments_of: Callable[[int], Moments | None], num_seeds: int, precision: float, max_seeds: int) -> int:
-    """The number of seeds a game is to have; the looks so far are gone through again, so nothing is remembered.
+    """Returns the number of seeds that a pair needs; all earlier looks are repeated, so no state is kept.
 
     Args:
-      moments_of: Moments of the regrets of the first so many seeds; None if they have not all been played.
-      num_seeds: The first look.
+      moments_of: Function of a number n that returns the moments of the regrets of the first n seeds; None if not all
+        of them have been played.
+      num_seeds: Number of seeds at the first look.
       precision: The relative half-width to reach.
-      max_seeds: No look goes beyond.
+      max_seeds: The largest number of seeds.
     """
     count = num_seeds
     while count < max_seeds and (moments := moments_of(count)) is not None:

@@ -1,4 +1,4 @@
-"""Running a study: what is missing is played into its directory, and the directory is one dataset."""
+"""``jb.run``, which plays the missing cells of a study into its directory and opens it as one dataset."""
 
 import os
 import threading
@@ -25,20 +25,20 @@ def run(
     report: Report | None = None,
     team: "Team | None" = None,
 ) -> "xr.Dataset":
-    """Plays what the directory does not hold yet of a study, and opens it.
+    """Plays the cells of a study that its directory does not hold yet, and opens the directory as one dataset.
 
-    A study that was killed goes on where it stopped, to the same bits. More seeds, policies, environments or values are
-    added to what is there; a longer horizon goes on from the last states of games that do not depend on it, with
-    the rounds recorded so far kept.
+    A study that was killed continues where it stopped, with the same bits. More seeds, policies, environments or values
+    are added to the stored cells. If the horizon grows, games that do not depend on it continue from their last states
+    and keep the rounds recorded so far.
 
     Args:
-      study: What to play.
-      directory: Where cells are kept; made if it is not there.
-      engine: How to run (block, chunk, devices, way); only ``way`` changes the numbers, but not their law.
-      notice: Called with (seed-rounds done, in all, cells done, in all).
-      stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
-      report: Filled with what was done.
-      team: Who plays; this process alone by default.
+      study: The study to play.
+      directory: Results directory; it is created if it does not exist.
+      engine: Settings of the run (block, chunk, devices, way); only ``way`` changes the numbers, but not their law.
+      notice: Function that is called with (seed-rounds done, seed-rounds in all, cells done, cells in all).
+      stop: Event; if another thread sets it, the run saves its games and raises ``KeyboardInterrupt``.
+      report: Record to be filled in by the run.
+      team: The processes that play; by default this process alone.
 
     Returns:
       The dataset of ``jb.load``.
@@ -70,18 +70,18 @@ def run(
 
 
 class Team:
-    """Who plays the cells: here, this process alone."""
+    """The processes that play the cells; this base class is the present process alone."""
 
-    leads = True  # writes the manifest and clears up
-    any_platform = False  # takes cells of other platforms as they are
+    leads = True  # whether this process writes the manifest and cleans up
+    any_platform = False  # whether cells of other platforms are accepted
 
     def holding(self, store: Store):
-        """A context in which the store is ours."""
+        """Returns a context in which this process holds the store."""
         store.prepare()
         return store.locked()
 
     def play(self, campaign: Campaign, todo: Sequence[Cell], engine: Engine, notice: Notice, stop) -> list[str]:
-        """Plays the cells, or raises; returns their files' names."""
+        """Plays the cells and returns their files' names."""
         player = campaign.player(engine, notice, stop)
         try:
             player.play(todo, campaign.progress(notice))

@@ -1,4 +1,4 @@
-"""Studies beyond one process: cells over an executor, or shares of lanes over processes that started together."""
+"""Teams that play a study on many processes: an executor's workers, or processes that started together."""
 
 import concurrent.futures
 import contextlib
@@ -20,18 +20,18 @@ from jaxbandit.store.cells import Cell, by_program
 from jaxbandit.store.directory import Store, StoreError
 from jaxbandit.studies.study import Study
 
-TASK_LANES = 4096  # games in a task of an executor, unless one cell has more
-WHOLE_CELLS = 8  # games per process from which each cell is one process's alone
+TASK_LANES = 4096  # most games in a task of an executor, unless one cell has more
+WHOLE_CELLS = 8  # pairs per process from which a single process plays each cell
 
 
 class ExecutorTeam(Team):
-    """Cells over any executor in the manner of ``concurrent.futures``; each worker writes its own.
+    """The workers of an executor in the manner of ``concurrent.futures``; each worker writes its own cells.
 
-    Workers need the store and the study's directory under the same paths, and jaxbandit. Those of another platform
-    are taken as they are; ``load`` notes it.
+    Workers need jaxbandit, and the store and the study's directory under the same paths. Cells of another platform are
+    accepted; ``load`` warns about them.
 
     Attributes:
-      executor: Where tasks are submitted.
+      executor: The executor that receives the tasks.
     """
 
     any_platform = True
@@ -40,7 +40,7 @@ class ExecutorTeam(Team):
         self.executor = executor
 
     def play(self, campaign: Campaign, todo: Sequence[Cell], engine: Engine, notice: Notice, stop) -> list[str]:
-        """Hands the cells out as tasks; a task whose worker dies is for the executor to give to another."""
+        """Submits the cells as tasks; if a worker dies, the executor has to give its task to another."""
         study, store = campaign.study, campaign.store
         content = study.model_dump(exclude_defaults=True)
         told = {name: getattr(engine, name) for name in ("block", "chunk", "checkpoint", "way")}
@@ -73,7 +73,7 @@ class ExecutorTeam(Team):
 
 
 def play_task(content: dict[str, Any], directory: str, store: str, specs: list[dict], told: dict) -> tuple:
-    """What a worker does: plays some cells of a study into the store; returns their files and its times."""
+    """Plays some cells of a study into the store, on a worker; returns their files' names and the times."""
     study = Study.model_validate(content, context={"directory": directory})
     games = {game.index: game for game in cells.games(study, told["way"])}
     todo = [
@@ -92,13 +92,14 @@ def play_task(content: dict[str, Any], directory: str, store: str, specs: list[d
 
 
 class ProcessTeam(Team):
-    """Processes of ``jax.distributed`` on a shared directory: each plays its share, none waits for another on the way.
+    """The processes of ``jax.distributed`` on a shared directory; each plays its share without waiting for the others.
 
-    With many games a cell is one process's alone; with few, each plays some seeds of it and the last one joins them.
+    If the study has many pairs, a single process plays each cell. If it has few, every process plays some seeds of each
+    cell, and the last one joins them.
 
     Args:
-      number: Of this process.
-      count: Of processes.
+      number: Number of this process.
+      count: Number of processes.
     """
 
     def __init__(self, number: int, count: int):
@@ -106,7 +107,7 @@ class ProcessTeam(Team):
         self.leads = number == 0
 
     def holding(self, store: Store):
-        """The first process holds the store for all."""
+        """Returns a context in which the first process holds the store for all."""
         if self.leads:
             return super().holding(store)
         store.prepare()
@@ -143,18 +144,18 @@ class ProcessTeam(Team):
                 other = json.loads(path.read_text())
                 if other != here:
                     raise StoreError(
-                        f"processes differ in what their last bits depend on: {path.stem} has {other}, this one "
-                        f"{here}; use equal machines, or --dask, which plays whole cells"
+                        f"the processes run on different platforms, so their last bits would differ: {path.stem} has "
+                        f"{other}, this process has {here}; use equal machines, or --dask, which plays whole cells"
                     )
 
 
 def _platforms(campaign: Campaign) -> dict[str, dict[str, str]]:
-    """What the last bits of the study's games depend on, by the way they are played."""
+    """Returns the platform, on which the last bits depend, for each way in which the study's games are played."""
     return {way: cells.platform(way) for way in sorted({game.way for game in campaign.games})}
 
 
 def dask_team(address: str) -> tuple[ExecutorTeam, Any]:
-    """A team of Dask workers, and the client to close."""
+    """Returns a team of Dask workers, and the client that the caller has to close."""
     try:
         from distributed import Client
     except ImportError:
@@ -167,7 +168,7 @@ def dask_team(address: str) -> tuple[ExecutorTeam, Any]:
 
 
 def process_team(coordinator: str | None, num_processes: int | None, process_id: int | None) -> ProcessTeam | None:
-    """The processes given by flags, or those of a Slurm step; None if this one is alone. Starts ``jax.distributed``."""
+    """Starts ``jax.distributed`` with the flags' or a Slurm step's processes; returns None if this one is alone."""
     given = [value is not None for value in (coordinator, num_processes, process_id)]
     if any(given):
         if not all(given):
@@ -181,7 +182,7 @@ def process_team(coordinator: str | None, num_processes: int | None, process_id:
 
 
 def _tasks(todo: Sequence[Cell]) -> list[list[Cell]]:
-    """Cells of one program, some at a time."""
+    """Groups cells into tasks; the cells of a task share one program."""
     tasks: list[list[Cell]] = []
     for group in by_program(todo):
         tasks.append([])

@@ -1,7 +1,7 @@
 """The worst instance of a family for a policy: searched, chosen, and played again.
 
-The largest of many noisy numbers is too large. So the search only proposes: the best of its points are played under
-other luck to choose one, and what is reported of that one comes from games of its own.
+The largest of many noisy numbers is biased upwards. So the search only proposes points. The best of them are played
+with other random numbers to choose one, and the reported numbers of that one come from further games.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ from jaxbandit.search.traces import DONE, Trace
 from jaxbandit.studies.sections import Worst
 from jaxbandit.theory import bounds
 
-LEVEL = 0.95  # of the intervals
-SCANS = 4  # generations that look at the whole box: regret over gap, tail and switch time has several hills
-GROUPS = 8  # of the games of a step, each with SPSA directions of its own
+LEVEL = 0.95  # coverage of the intervals
+SCANS = 4  # generations that scan the whole box, since regret over gap, tail and switch time has several maxima
+GROUPS = 8  # groups of the games of a step, each with SPSA directions of its own
 EVOLUTION_DIMS = {
     "point": ("point_number", "parameter"),
     "estimate": ("point_number",),
@@ -34,14 +34,14 @@ GRADIENT_DIMS = {"value": ("parameter",), "gradient": ("parameter",), "gradient_
 
 
 class Adversary:
-    """One policy, one family, one horizon.
+    """The search for the worst instance of one family for one policy at one horizon.
 
     Args:
       policy: Makes the policy for an environment.
-      family: Where to look.
-      settings: The section.
+      family: The family of environments to search.
+      settings: The section of the study file.
       horizon: Rounds of a game.
-      seed: Seeds the search.
+      seed: The seed of the search.
     """
 
     def __init__(self, policy: Told, family: Family, settings: Worst, horizon: int, seed: int):
@@ -49,12 +49,12 @@ class Adversary:
         self._policy, self._family = policy, family
         self.box = family.box
         self._given = at_horizon(family.environment, horizon)
-        self._scale(self._given)  # raises where there is no unit
+        self._scale(self._given)  # raises an error if there is no unit
         policy(self._given, horizon)
         self.population = settings.population or default_population(len(self.box.names))
 
     def about(self) -> dict[str, Any]:
-        """Everything that determines the trace."""
+        """Returns everything that determines the trace."""
         settings = {name: value for name, value in dict(self.settings).items() if name not in ("optimiser", "horizons")}
         return {
             "kind": "worst",
@@ -68,7 +68,7 @@ class Adversary:
 
     @property
     def lanes(self) -> int:
-        """Games of a step."""
+        """Returns the number of games of a step."""
         s = self.settings
         if s.method == "evolution":
             return self.population * s.num_seeds
@@ -76,19 +76,19 @@ class Adversary:
 
     @property
     def total(self) -> int:
-        """Seed-rounds in all."""
+        """Returns the total number of seed-rounds."""
         s = self.settings
         return (s.steps * self.lanes + (s.finalists + 1) * s.final_seeds + 2 * s.test_seeds) * self.horizon
 
     def run(self, arena: Arena, path: pathlib.Path | None) -> xr.Dataset:
-        """Searches, or goes on, and plays what was found again."""
+        """Searches, or continues an earlier search, and plays the instance found again."""
         evolves = self.settings.method == "evolution"
         trace = Trace(path, self.about(), EVOLUTION_DIMS if evolves else GRADIENT_DIMS, self.box.names)
         if trace.finished is not None:
             return trace.finished
         search = self._evolve if evolves else self._climb
         with contextlib.ExitStack() as stack:
-            stack.callback(trace.save)  # also when it is told to stop
+            stack.callback(trace.save)  # also after an interruption
             last = search(trace, arena)
         ds = self._replayed(trace, self._chosen(trace, last, arena), arena)
         trace.save(ds)
@@ -138,14 +138,14 @@ class Adversary:
         return self.box.from_free(descent.place)
 
     def _told_again(self, trace: Trace, points: np.ndarray, recorded: np.ndarray) -> np.ndarray:
-        """The points of a step of an earlier search, which must be those of this one."""
+        """Returns the points of a step; raises an error if they differ from those of the recorded search."""
         values = self.box.from_unit(points) if self.settings.method == "evolution" else points
         if not np.array_equal(values, recorded):
-            raise ValueError(f"{trace.path} does not follow from this search; give another directory, or delete it")
+            raise ValueError(f"{trace.path} does not follow from this search; use another directory, or delete it")
         return points
 
     def _chosen(self, trace: Trace, last: np.ndarray, arena: Arena) -> tuple[np.ndarray, float]:
-        """The best of the finalists under luck of their own, and what the search had thought was the largest."""
+        """Chooses the best finalist on other random numbers; returns it with the largest estimate of the search."""
         ds = trace.dataset()
         estimates = ds.estimate.values.ravel()
         tried = (ds.point if "point" in ds else ds.value).values.reshape(-1, len(self.box.names))
@@ -155,7 +155,7 @@ class Adversary:
         return finalists[int(np.argmax(games.mean(axis=-1)))], float(estimates[best[0]])
 
     def _replayed(self, trace: Trace, chosen: tuple[np.ndarray, float], arena: Arena) -> xr.Dataset:
-        """The instance chosen, and the environment as given, on fresh games."""
+        """Plays the chosen instance, and the environment as given, on fresh games."""
         value, searched = chosen
         environment = self._environment(value)
         environments = [environment, self._given]
@@ -186,7 +186,7 @@ class Adversary:
         )
 
     def _play(self, values: np.ndarray, num_seeds: int, arena: Arena, *, luck: int, first_seed: int = 0) -> np.ndarray:
-        """What is maximised, game by game: [points, seeds]."""
+        """Plays games and returns the maximised quantity of each: [points, seeds]."""
         environments = [self._environment(value) for value in values]
         policies = [self._policy(environment, self.horizon) for environment in environments]
         games = arena.play(policies, environments, num_seeds, luck=luck, first_seed=first_seed)
@@ -196,20 +196,20 @@ class Adversary:
         return at_horizon(self._family.at(self.box.named(value)), self.horizon)
 
     def _scale(self, environment: Any) -> float:
-        """The unit of what is maximised."""
+        """Returns the unit of the maximised quantity."""
         if self.settings.objective == "regret":
             return 1.0
         bound = _declared(environment, self.horizon)["bound"]
         if not np.isfinite(bound):
-            raise ValueError(f'{environment!r} declares no moment to measure regret by; take objective = "regret"')
+            raise ValueError(f'{environment!r} declares no moment, so regret has no unit; set objective = "regret"')
         return bound
 
 
 def curve(found: list[xr.Dataset]) -> xr.Dataset:
-    """One dataset over horizons, with the exponent of growth where it is regret that was maximised at several.
+    """Joins the datasets of several horizons into one, with the exponent of growth if regret was maximised.
 
-    The exponent is the least-squares slope of log regret in log T; its interval follows from the standard errors,
-    not from the search: a worse instance may have been missed at any T.
+    The exponent is the least-squares slope of log regret in log T. Its interval follows from the standard errors alone:
+    the search may have missed a worse instance at any T.
     """
     kept = [ds.drop_dims([dim for dim in ("step", "point_number") if dim in ds.dims]) for ds in found]
     ds = xr.concat(kept, "horizon", combine_attrs="drop_conflicts")
@@ -225,7 +225,7 @@ def curve(found: list[xr.Dataset]) -> xr.Dataset:
 
 
 def _declared(environment: Any, horizon: int) -> dict[str, float]:
-    """What an environment declares of its moments, and the order of the lower bound there; NaN if it declares none."""
+    """Returns the declared moments of an environment and the order of its lower bound; NaN if it declares none."""
     try:
         alpha = float(environment.moment_order)
         sigma = float(environment.moment(alpha))

@@ -1,7 +1,7 @@
 """The games of a search: pairs of policy and environment on common random numbers, with progress and one compile.
 
-A search has several kinds of luck, which must not overlap: that of its steps, that of the held-out set it looks at on
-the way, that of the choice among finalists, and that of the numbers it reports.
+A search has several sets of random numbers, which must not overlap: for its steps, for the held-out environments, for
+the choice among finalists, and for the numbers it reports.
 """
 
 import dataclasses
@@ -15,47 +15,47 @@ from jaxbandit.engine import Engine, Timing
 from jaxbandit.progress import Progress
 from jaxbandit.runs import coupled
 
-# Kinds of luck.
+# The sets of random numbers.
 STEPS, HELD_OUT, FINALISTS, TEST = range(4)
 
-Told = Callable[[Any, int], Any]  # (environment, horizon) -> the policy, told what it asks of them
+Told = Callable[[Any, int], Any]  # (environment, horizon) -> the policy, given what it needs of them
 
 
 def derived_seed(seed: int, *purpose: int) -> int:
-    """A study seed for one purpose: others have other luck."""
+    """Returns a study seed for one purpose; other purposes have other random numbers."""
     return int(np.random.SeedSequence([seed, *purpose]).generate_state(1)[0] >> 1)
 
 
 def as_told(policy: Any) -> Told:
-    """A policy, or a function of (environment, horizon) that makes one, as the latter."""
+    """Returns a function of (environment, horizon) that makes a policy, from such a function or a policy."""
     if isinstance(policy, type):
-        raise ValueError(f"the policy is the class {policy.__name__}; make one: jb.{policy.__name__}(...)")
+        raise ValueError(f"the policy is the class {policy.__name__}; pass an instance: jb.{policy.__name__}(...)")
     if all(hasattr(policy, method) for method in ("init", "probabilities", "update")):
         return lambda environment, horizon: policy
     if callable(policy):
         return policy
     raise ValueError(
-        f"{policy!r} is no policy; give one such as jb.UniINF(horizon=...), or a function (environment, horizon)"
+        f"{policy!r} is not a policy; pass one such as jb.UniINF(horizon=...), or a function (environment, horizon)"
     )
 
 
 def at_horizon(environment: Any, horizon: int) -> Any:
-    """The environment in a game of so many rounds."""
+    """Returns the environment for games of ``horizon`` rounds."""
     return environment.at_horizon(horizon) if hasattr(environment, "at_horizon") else environment
 
 
 class Arena:
-    """Plays for a search.
+    """The player of a search's games.
 
     Args:
       horizon: Rounds of a game.
-      seed: Seeds the search.
-      dtype: What is played in.
-      engine: How to run.
+      seed: The seed of the search.
+      dtype: The floating-point type of the games.
+      engine: The settings of the engine.
       stop: Set it to end with ``KeyboardInterrupt``.
-      show: Gets (seed-rounds done, in all).
-      lanes: Of a step: blocks are made for it, so that all that is played compiles once.
-      total: Seed-rounds that are expected in all.
+      show: Called with (seed-rounds done, seed-rounds in all).
+      lanes: The lanes of a step. Blocks have this size, so that all games compile once.
+      total: The expected number of seed-rounds in all.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Arena:
     def play(
         self, policies: Sequence[Any], environments: Sequence[Any], num_seeds: int, *, luck: int, first_seed: int = 0
     ) -> np.ndarray:
-        """Final regret of the n-th policy in the n-th environment: [points, seeds]."""
+        """Plays the n-th policy in the n-th environment and returns final regrets: [points, seeds]."""
         if self._stop is not None and self._stop.is_set():
             raise KeyboardInterrupt
         games = coupled.play_pairs(

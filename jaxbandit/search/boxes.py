@@ -1,4 +1,4 @@
-"""Boxes of parameters: bounds in log space, checked against what the class allows, and the way in and out of them."""
+"""Boxes of parameters: bounds in log space, checked against the class, with maps to and from the unit cube."""
 
 import dataclasses
 import itertools
@@ -11,9 +11,9 @@ import numpy as np
 from jaxbandit import parameters
 from jaxbandit.types import public_fields
 
-REACH = 1000.0  # how far from its value a parameter without bounds is searched, as a factor
-MARGIN = 1e-3  # how near to an edge a search may begin, as a share of the width; beyond it gradients vanish
-CORNERS = 8  # parameters up to which every corner of a box is tried
+REACH = 1000.0  # the factor around its value in which a parameter without bounds is searched
+MARGIN = 1e-3  # the least distance of a start from an edge, as a share of the width; gradients vanish nearer to it
+CORNERS = 8  # the largest number of parameters for which every corner of a box is tried
 
 Bounds = tuple[float, float]
 
@@ -24,8 +24,8 @@ class Box:
 
     Attributes:
       names: Full names, as in ``parameters``.
-      low: [d].
-      high: [d].
+      low: Lower bounds [d].
+      high: Upper bounds [d].
 
     Example:
       >>> import jaxbandit as jb
@@ -39,25 +39,25 @@ class Box:
     high: np.ndarray
 
     def from_unit(self, places: np.ndarray) -> np.ndarray:
-        """Values at places in the unit cube, even in their logarithms."""
+        """Maps places in the unit cube to values, evenly in their logarithms."""
         values = np.exp(np.log(self.low) + places * self._width)
         return np.clip(values, self.low, self.high)  # exp(log(x)) may miss x by an ulp
 
     def to_unit(self, values: np.ndarray) -> np.ndarray:
-        """The inverse."""
+        """Maps values to places in the unit cube."""
         return (np.log(values) - np.log(self.low)) / self._width
 
     def from_free(self, places: np.ndarray) -> np.ndarray:
-        """Values at places without bounds: a logistic curve in the logarithm, of slope 1 in the middle of the box."""
+        """Maps unbounded places to values by a logistic curve in the logarithm, of slope 1 in the middle of the box."""
         return self.from_unit(1 / (1 + np.exp(-np.clip(4 * places / self._width, -700, 700))))
 
     def to_free(self, values: np.ndarray) -> np.ndarray:
-        """The inverse; values on an edge or beyond are taken from just inside."""
+        """Maps values to unbounded places; values on an edge or beyond are moved just inside."""
         share = np.clip(self.to_unit(values), MARGIN, 1 - MARGIN)
         return self._width / 4 * np.log(share / (1 - share))
 
     def named(self, values: np.ndarray) -> dict[str, float]:
-        """One point by name."""
+        """Returns the values of one point by name."""
         return dict(zip(self.names, map(float, values), strict=True))
 
     @property
@@ -66,13 +66,13 @@ class Box:
 
 
 def box_of(obj: Any, bounds: Mapping[str, Sequence[float] | None] | Sequence[str], verb: str = "tuned") -> Box:
-    """The box of some parameters of a policy or environment; raises where a bound is not allowed, saying what is.
+    """Makes the box of some parameters of a policy or environment; an error names the allowed bounds.
 
     Args:
       obj: A policy or environment.
-      bounds: By parameter; None, or a plain list of names, for a factor of 1000 around the value, cut at what the
-        class allows.
-      verb: What is done to the parameters, for messages.
+      bounds: Bounds by parameter. None, or a plain list of names, means a factor of 1000 around the value, within the
+        limits of the class.
+      verb: The participle for messages, such as "tuned".
     """
     given = dict(bounds) if isinstance(bounds, Mapping) else dict.fromkeys(bounds)
     able = parameters.movable(obj)
@@ -95,7 +95,7 @@ def box_of(obj: Any, bounds: Mapping[str, Sequence[float] | None] | Sequence[str
 
 
 def set_values(obj: Any, values: Mapping[str, float]) -> Any:
-    """The policy or environment with parameters set."""
+    """Returns the policy or environment with parameters set."""
     for name, value in values.items():
         obj = parameters.with_value(obj, name, value)
     return obj
@@ -108,7 +108,7 @@ def _checked_pair(where: str, pair: Any) -> Bounds:
     low, high = map(float, pair)
     if not (0 < low < high < math.inf):
         raise ValueError(
-            f"the bounds of {where} must be positive, finite and increasing, for they are searched in logarithms; "
+            f"the bounds of {where} must be positive, finite and increasing, as the search is in logarithms; "
             f"got [{low:g}, {high:g}]"
         )
     return low, high
@@ -124,7 +124,7 @@ def _default_bounds(obj: Any, name: str) -> Bounds:
 
 
 def _declared(obj: Any, name: str) -> Mapping[str, float]:
-    """The bounds declared on a field; none for a gap, which is no field of its own."""
+    """Returns the bounds declared on a field; none for a gap, which is not a field."""
     *path, last = name.split(".")
     for part in path:
         obj = getattr(obj, public_fields(type(obj))[part].name)
@@ -144,5 +144,5 @@ def _try_corners(obj: Any, box: Box) -> None:
         except ValueError as error:
             place = ", ".join(f"{name} = {value:g}" for name, value in end.items())
             raise ValueError(
-                f"the bounds reach {place}, which {type(obj).__name__} does not allow: {error}; narrow them"
+                f"the bounds reach {place}, which {type(obj).__name__} does not allow: {error}; narrow the bounds"
             ) from None

@@ -1,7 +1,7 @@
-"""Stochastic gradients of a regret that can only be played: coupled differences and SPSA, fed to optax.
+"""Stochastic gradients of a regret that can only be simulated: coupled differences and SPSA, passed to optax.
 
-A step asks for points on both sides of where it stands, is told the regret of the games played there, game k of every
-point under the same luck, and moves. Directions:
+A step proposes points on both sides of its place, receives the regrets of the games at those points, and moves. Game k
+of every point uses common random numbers. Directions:
 
 - ``"differences"``: one parameter at a time, two points for each.
 - ``"spsa"``: all parameters at once along random signs, two points for any number of parameters. Every group of games
@@ -27,15 +27,15 @@ OBJECTIVES = ("mean", "cvar")
 
 
 class Gradient(NamedTuple):
-    """An estimate of the gradient, relative to the mean size of regret: a learning rate means the same anywhere."""
+    """An estimate of the gradient relative to the mean size of regret, so that learning rates need no unit."""
 
     value: np.ndarray  # [d]
-    stderr: np.ndarray  # [d]  over the luck of the games, at the directions and environments of this step
+    stderr: np.ndarray  # [d]  over the random numbers of the games, for the directions and environments of this step
     objective: float  # at the points of the step, in units of regret
 
 
 def contributions(games: np.ndarray, objective: str = "mean", level: float = 0.9) -> np.ndarray:
-    """What each game adds to the objective: their mean *is* the objective.
+    """Returns what each game adds to the objective; the mean of these terms is the objective.
 
     The CVaR at ``level`` is the mean of the worst ``1 - level`` of all games. With v their quantile it is the mean of
     ``v + max(R - v, 0) / (1 - level)``, and v may be held fixed in derivatives and standard errors.
@@ -43,7 +43,7 @@ def contributions(games: np.ndarray, objective: str = "mean", level: float = 0.9
     Args:
       games: Regrets of any shape, one population.
       objective: ``"mean"`` or ``"cvar"``.
-      level: Of the CVaR.
+      level: The level of the CVaR.
 
     Example:
       >>> games = np.arange(10.0)
@@ -57,17 +57,17 @@ def contributions(games: np.ndarray, objective: str = "mean", level: float = 0.9
 
 
 class Descent:
-    """Minimises by optax, from points and their games.
+    """A minimiser by optax, from points and their games.
 
     Args:
-      start: [d].
+      start: The first place [d].
       optimiser: Any optax optimiser, with any schedule inside.
       gradient: ``"differences"`` or ``"spsa"``.
       step: Half the distance between the two points of a difference.
       objective: ``"mean"`` or ``"cvar"``.
-      level: Of the CVaR.
+      level: The level of the CVaR.
       sign: 1 to minimise, -1 to maximise.
-      seed: Draws the signs of SPSA.
+      seed: The seed of the signs of SPSA.
 
     Example:
       >>> descent = Descent(np.array([1.0, -1.0]), optax.sgd(0.1), gradient="differences")
@@ -100,12 +100,12 @@ class Descent:
             self._state = optimiser.init(jnp.asarray(self.place))
 
     def ask(self, groups: int) -> np.ndarray:
-        """Points around the place, [points, groups, d]: for each direction the one ahead, then the one behind."""
+        """Returns points around the place, [points, groups, d]: in each direction one ahead, then one behind."""
         moves = self._step * self._directions(groups)
         return self.place + np.stack([moves, -moves], axis=1).reshape(-1, *moves.shape[1:])
 
     def gradient(self, games: np.ndarray) -> Gradient:
-        """The gradient from the games [points, groups, seeds] of the points last asked for."""
+        """Estimates the gradient from the games [points, groups, seeds] of the last points of ``ask``."""
         directions = self._directions(games.shape[1])
         terms = np.stack([contributions(point, self._objective, self._level) for point in games])
         slopes = (terms[0::2] - terms[1::2]) / (2 * self._step)  # [directions, groups, seeds]
@@ -116,7 +116,7 @@ class Descent:
         return Gradient(by_seed.mean(axis=-1) / size, stderr / size, float(terms.mean()))
 
     def tell(self, gradient: np.ndarray) -> None:
-        """Takes a step; a gradient that is not finite is taken for 0."""
+        """Takes a step; a gradient that is not finite counts as 0."""
         self._count += 1
         with _as_optax_needs():
             slope = self._sign * np.where(np.isfinite(gradient), gradient, 0.0)
@@ -124,7 +124,7 @@ class Descent:
         self.place = np.asarray(place, np.float64)
 
     def _directions(self, groups: int) -> np.ndarray:
-        """[directions, groups, d]."""
+        """Returns the directions of a step: [directions, groups, d]."""
         dim = self.place.size
         if self._kind == "differences":
             return np.broadcast_to(np.eye(dim)[:, None], (dim, groups, dim))
@@ -134,7 +134,7 @@ class Descent:
 
 @contextlib.contextmanager
 def _as_optax_needs() -> Iterator[None]:
-    """In float64, and with the promotion that optax counts on, whatever the caller has set."""
+    """Sets float64 and the type promotion that optax needs, whatever the caller has set."""
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
 
@@ -145,5 +145,5 @@ def _moved(optimiser: optax.GradientTransformation, slope, state, place):
 
 
 def _quantile(games: np.ndarray, level: float) -> float:
-    """The v of Rockafellar and Uryasev: the lowest with at least ``level`` of the games at or below it."""
+    """Returns Rockafellar and Uryasev's v: the lowest value with at least ``level`` of the games at or below it."""
     return float(np.quantile(games, level, method="inverted_cdf"))

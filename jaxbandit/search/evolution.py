@@ -1,7 +1,7 @@
-"""An evolution strategy in the unit cube: searches where gradients are flat, noisy or end at an edge.
+"""An evolution strategy in the unit cube, for objectives whose gradients are flat, noisy or end at an edge.
 
-The (mu/mu, lambda) strategy with cumulative step-size control and covariance adaptation, with the usual constants.
-A generation is asked for as one table of points, so that all of it can be played on one lane axis.
+This is the (mu/mu, lambda) strategy with cumulative step-size control and covariance adaptation, with the usual
+constants. A generation is one table of points, so that all of it can be played on one lane axis.
 
 References:
   Hansen. "The CMA Evolution Strategy: A Tutorial". https://arxiv.org/abs/1604.00772
@@ -12,26 +12,26 @@ import math
 import numpy as np
 
 START = 0.3  # the first step, as a share of the cube's side: two of them reach both edges from the middle
-LARGEST_STEP = 0.5  # of the cube's side; where all points are alike the step would grow without end
+LARGEST_STEP = 0.5  # as a share of the cube's side; if all points were alike, the step would grow without end
 
 
 def default_population(dim: int) -> int:
-    """Points of a generation: twice the tutorial's, since values are noisy."""
+    """Returns the points of a generation: twice the tutorial's number, since values are noisy."""
     return 2 * (4 + int(3 * math.log(dim)))
 
 
 class Evolution:
-    """Minimises a noisy function on [0, 1]^d, a generation at a time.
+    """A minimiser of a noisy function on [0, 1]^d, a generation at a time.
 
-    The first ``scans`` generations look at the whole cube, at the points of one Latin hypercube; the search starts from
-    the best of them. Points beyond an edge are moved onto it, and learnt from as they were played: an optimum on the
-    edge is reached.
+    The first ``scans`` generations scan the whole cube at the points of one Latin hypercube, and the search starts from
+    the best of them. Points beyond an edge are moved onto it, and the strategy learns from the moved points, so it can
+    reach an optimum on the edge.
 
     Args:
-      dim: d.
+      dim: The dimension d.
       population: Points of a generation, lambda.
-      seed: Draws the points.
-      scans: Generations of the first look.
+      seed: The seed of the points.
+      scans: The number of generations that scan the cube.
 
     Example:
       >>> search = Evolution(dim=2, seed=0)
@@ -49,7 +49,7 @@ class Evolution:
         self.mean = np.full(dim, 0.5)
         self.step = START
         self._seed, self._generation = seed, 0
-        self._scans, self._seen = scans, (np.inf, self.mean)  # the least value of the first look, and where
+        self._scans, self._seen = scans, (np.inf, self.mean)  # the least value of the scans, and its place
         self._covariance = np.eye(dim)
         self._path, self._step_path = np.zeros(dim), np.zeros(dim)
 
@@ -66,7 +66,7 @@ class Evolution:
         self._length = math.sqrt(dim) * (1 - 1 / (4 * dim) + 1 / (21 * dim**2))  # E|N(0, I)|
 
     def ask(self) -> np.ndarray:
-        """The points of this generation, [population, d]; the same until it is told their values."""
+        """Returns the points of this generation, [population, d]; they stay the same until ``tell``."""
         if self._generation < self._scans:
             return self._hypercube()[self._generation :: self._scans]
         draws = np.random.default_rng([self._seed, self._generation]).standard_normal((self.population, self.mean.size))
@@ -103,12 +103,12 @@ class Evolution:
         )
 
     def _hypercube(self) -> np.ndarray:
-        """A Latin hypercube over all scans: every coordinate has one point in each of as many equal parts."""
+        """Draws a Latin hypercube over all scans: every coordinate has one point in each of as many equal parts."""
         rng, count = np.random.default_rng([self._seed, 0]), self._scans * self.population
         parts = rng.permuted(np.tile(np.arange(count)[:, None], self.mean.size), axis=0)
         return (parts + rng.random(parts.shape)) / count
 
     def _axes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lengths and directions of the axes of the search ellipsoid."""
+        """Returns lengths and directions of the axes of the search ellipsoid."""
         values, axes = np.linalg.eigh((self._covariance + self._covariance.T) / 2)
         return np.sqrt(np.maximum(values, 1e-12)), axes

@@ -1,4 +1,4 @@
-"""Families of environments: what a policy is tuned for, and where its worst instance is looked for."""
+"""Families of environments, for which a policy is tuned or in which its worst instance is searched."""
 
 import dataclasses
 import functools
@@ -14,10 +14,10 @@ from jaxbandit.search.boxes import Box, box_of, set_values
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """An environment some of whose parameters range between bounds, even in their logarithms.
+    """An environment with parameters that range between bounds, evenly in their logarithms.
 
     Attributes:
-      environment: An environment; the parameters that are not named stay as they are in it.
+      environment: An environment; parameters without a range keep its values.
       ranges: Bounds by parameter, e.g. ``{"tail_index": (1.1, 2.0), "gap": (0.05, 0.5)}``.
 
     Example:
@@ -32,7 +32,7 @@ class Family:
 
     @functools.cached_property
     def box(self) -> Box:
-        """The ranges, checked once; raises where there is none, saying what can be searched."""
+        """Returns the ranges, checked once; if there are none, an error names the parameters that can be searched."""
         if isinstance(self.environment, type) or not hasattr(self.environment, "means"):
             raise ValueError(
                 f"a family needs an environment, such as jb.Pareto(means=..., tail_index=...), got {self.environment!r}"
@@ -40,18 +40,18 @@ class Family:
         able = parameters.movable(self.environment)
         kind = type(self.environment).__name__
         if not able:
-            raise ValueError(f"{self.environment!r} has no free parameter: a {kind} has none; take another environment")
+            raise ValueError(f"{self.environment!r} has no free parameter: a {kind} has none; use another environment")
         open_ended = [name for name, pair in self.ranges.items() if pair is None]
         if open_ended:
-            raise ValueError(f"{kind}.{open_ended[0]} needs a range of its own, [lowest, highest]")
+            raise ValueError(f"{kind}.{open_ended[0]} has no default range; give one: [lowest, highest]")
         return box_of(self.environment, self.ranges, "searched")
 
     def at(self, values: Mapping[str, float]) -> Any:
-        """The environment with these values."""
+        """Returns the environment with these values."""
         return set_values(self.environment, values)
 
     def draw(self, count: int, rng: np.random.Generator) -> list[Any]:
-        """Environments drawn independently, log-uniformly in every parameter."""
+        """Draws environments independently, log-uniformly in every parameter."""
         box = self.box
         places = rng.random((count, len(box.names)))
         return [self.at(box.named(values)) for values in box.from_unit(places)]
@@ -77,22 +77,22 @@ class Environments:
             points = as_grid(entry).points if isinstance(entry, Grid) else [entry]
             self.members += points
         if not self.members:
-            raise ValueError("no environment is given; give an environment, a grid, a family, or a list of those")
+            raise ValueError("environments is empty; pass an environment, a grid, a family, or a list of those")
         for member in self.members:
             if isinstance(member, Family):
-                member.box  # noqa: B018  raises where a range is not allowed
+                member.box  # noqa: B018  raises an error if a range is not allowed
             elif isinstance(member, type) or not hasattr(member, "means"):
                 raise ValueError(
-                    f"{member!r} is no environment; give environments such as jb.Pareto(means=..., tail_index=...)"
+                    f"{member!r} is not an environment; pass environments such as jb.Pareto(means=..., tail_index=...)"
                 )
 
     @property
     def random(self) -> bool:
-        """Whether environments are drawn: then unseen ones are other environments."""
+        """Returns whether environments are drawn; if so, unseen ones are other environments."""
         return any(isinstance(member, Family) for member in self.members)
 
     def draw(self, count: int, rng: np.random.Generator) -> list[Any]:
-        """So many environments: families take turns; of fixed environments all, or so many different ones."""
+        """Draws ``count`` environments: families take turns; of fixed environments all, or ``count`` different ones."""
         if not self.random and count >= len(self.members):
             return self.members
         if count <= len(self.members):
@@ -102,12 +102,12 @@ class Environments:
         return [member.draw(1, rng)[0] if isinstance(member, Family) else member for member in chosen]
 
     def example(self) -> Any:
-        """An environment of the distribution."""
+        """Returns an environment of the distribution."""
         first = self.members[0]
         return first.environment if isinstance(first, Family) else first
 
     def about(self) -> list[str]:
-        """Each member in a line of text."""
+        """Describes each member in a line of text."""
         return [
             f"{member.environment!r} with {', '.join(f'{k} in {list(v)}' for k, v in member.ranges.items())}"
             if isinstance(member, Family)

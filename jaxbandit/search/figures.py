@@ -1,4 +1,4 @@
-"""Figures of searches: the way a search took, and worst-case regret over T beside the lower bound."""
+"""Figures of searches: the trace of a search, and worst-case regret over T beside the lower bound."""
 
 import pathlib
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from jaxbandit.theory import bounds
 
 
 def search_curves(ds: xr.Dataset, path: str | pathlib.Path, title: str = "") -> pathlib.Path:
-    """The trace of one search: every parameter over the steps, and what was minimised or maximised.
+    """Draws the trace of one search: every parameter over the steps, and the objective.
 
     Args:
-      ds: What ``jb.tune`` or ``jb.worst`` (at one horizon) returned.
-      path: Where to write.
+      ds: The dataset that ``jb.tune`` or ``jb.worst`` (at one horizon) returned.
+      path: The file to write.
       title: Heads the figure.
     """
     tuned = "tuned" in ds
@@ -55,11 +55,11 @@ def search_curves(ds: xr.Dataset, path: str | pathlib.Path, title: str = "") -> 
 
 
 def worst_curves(found: Mapping[str, xr.Dataset], path: str | pathlib.Path, title: str = "") -> pathlib.Path:
-    """Worst regret found over T, policy by policy, beside the order of the minimax lower bound.
+    """Draws the worst regret found over T, policy by policy, beside the order of the minimax lower bound.
 
     Args:
-      found: What ``jb.worst`` returned at several horizons, by policy.
-      path: Where to write.
+      found: The datasets that ``jb.worst`` returned at several horizons, by policy.
+      path: The file to write.
       title: Heads the figure.
     """
     with style.panels([""], title, common_lines=len(found) + 3) as (figure, (panel,)):
@@ -68,12 +68,12 @@ def worst_curves(found: Mapping[str, xr.Dataset], path: str | pathlib.Path, titl
             text = f"{policy}: T^{float(ds.slope):.2f}" if "slope" in ds else policy
             panel.plot(T, ds.regret.values, marker="o", markersize=3, label=text, **look)
             panel.fill_between(T, ds.regret_low.values, ds.regret_high.values, color=look["color"], alpha=0.3)
-            # Of the instance found: where alpha or sigma is searched, each policy's worst environment has its own.
+            # The bound is that of the instance found: if alpha or sigma is searched, each instance has its own.
             bound = ds.bound.values
             if np.isfinite(bound).all():
                 panel.plot(T, bound, color=look["color"], linestyle=(0, (1, 2)), linewidth=1)
         panel.plot([], [], color="black", linestyle=(0, (1, 2)), label=bounds.LABELS["minimax"])
         panel.set(xscale="log", yscale="log", xlabel="T", ylabel="largest mean pseudo-regret found")
         band = next(iter(found.values())).attrs.get("band", "")
-        style.legend(figure, panel, f"{band}\na worse instance may have been missed")
+        style.legend(figure, panel, f"{band}\nthe search may have missed a worse instance")
         return style.save(figure, path)

@@ -1,4 +1,4 @@
-"""Tuning a policy for a distribution of environments, and looking for the environment that is worst for a policy."""
+"""The two searches: tuning for a distribution of environments, and the worst environment for a policy."""
 
 import dataclasses
 import os
@@ -34,21 +34,21 @@ def tune(
 ) -> xr.Dataset:
     """Minimises final regret over a distribution of environments, in the logarithms of a policy's parameters.
 
-    Every step plays fresh games on both sides of where it stands, side by side under the same luck, and hands the
-    gradient to optax. What is best on held-out environments is compared with the policy as it was given, game by game,
-    on environments and seeds that nothing was chosen by.
+    Every step plays fresh games on both sides of its place, on common random numbers, and passes the gradient to optax.
+    The value that is best on held-out environments is compared with the policy as it was given, game by game, on
+    environments and seeds that the search did not use.
 
     Args:
       policy: A policy, which is the default to be improved on; or a function of (environment, horizon) that makes it,
-        for policies that are told something about the environment.
+        for policies that are given something about the environment.
       environments: An environment, a grid, a ``jb.Family`` to draw from, or a list of those.
       horizon: Rounds of a game.
       held_out: Environments to choose the step by; default others drawn from the families, or the same fixed ones.
       unseen: Environments for the final comparison; likewise.
-      seed: Seeds the search.
+      seed: The seed of the search.
       dtype: ``"float32"`` or ``"float64"``.
-      engine: How to run; ``progress=True`` shows a bar.
-      path: A netCDF file that the trace is kept in, and gone on from.
+      engine: The settings of the engine; ``progress=True`` shows a bar.
+      path: A netCDF file that stores the trace; a later call continues from it.
       stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
       **settings: The keys of ``jaxbandit.studies.sections.Tune``: ``parameters`` (required), ``objective``,
         ``gradient``, ``optimiser``, ``steps``, ``num_seeds``, ...
@@ -56,7 +56,7 @@ def tune(
     Returns:
       The trace by ``step`` and ``parameter`` (``value``, ``gradient``, ``objective``, ``held_out``), ``tuned`` and
       ``default`` values, ``regret`` of both on unseen games, their paired ``difference`` with its interval, and in the
-      attribute ``verdict`` what that means.
+      attribute ``verdict`` its meaning in a sentence.
 
     Example:
       >>> import jaxbandit as jb
@@ -102,29 +102,29 @@ def worst(
     stop: threading.Event | None = None,
     **settings: Any,
 ) -> xr.Dataset:
-    """Looks for the environment of a family in which a policy's regret is the largest, at one or several horizons.
+    """Searches the environment of a family in which a policy's regret is the largest, at one or several horizons.
 
-    What the search found is played again on fresh seeds: the largest of many noisy numbers is too large.
+    The instance found is played again on fresh seeds, since the largest of many noisy numbers is biased upwards.
 
     Args:
-      policy: A policy, or a function of (environment, horizon) that makes it. With several horizons a policy that has a
-        field ``horizon`` is told each.
-      family: Where to look.
+      policy: A policy, or a function of (environment, horizon) that makes it. With several horizons, a policy that has
+        a field ``horizon`` is given each.
+      family: The family of environments to search.
       horizon: Rounds of a game; several give the empirical minimax curve over T.
-      seed: Seeds the search.
+      seed: The seed of the search.
       dtype: ``"float32"`` or ``"float64"``.
-      engine: How to run; ``progress=True`` shows a bar.
-      path: A netCDF file that the trace is kept in, and gone on from; with several horizons there is a file for each
-        beside it, with ``-T1000`` at the end of its name.
+      engine: The settings of the engine; ``progress=True`` shows a bar.
+      path: A netCDF file that stores the trace; a later call continues from it. With several horizons there is a file
+        for each beside it, with ``-T1000`` at the end of its name.
       stop: Set it from another thread to save and raise ``KeyboardInterrupt``.
       **settings: The keys of ``jaxbandit.studies.sections.Worst`` but ``parameters`` and ``horizons``: ``method``,
         ``steps``, ``num_seeds``, ``objective``, ...
 
     Returns:
-      ``worst`` values by ``parameter``, ``regret`` there with its interval, ``searched`` (what the search thought),
+      ``worst`` values by ``parameter``, ``regret`` there with its interval, ``searched`` (the estimate of the search),
       ``given_regret`` (in the family's environment as given), ``bound`` (the order of the minimax lower bound at the
-      alpha and sigma of the environment found; its constant is not known). One horizon: with the trace by ``step``;
-      several: by ``horizon``, with the exponent of growth in ``slope``.
+      alpha and sigma of the environment found; its constant is not known). With one horizon the dataset has the trace
+      by ``step``. With several it is by ``horizon``, with the exponent of growth in ``slope``.
 
     Example:
       >>> import jaxbandit as jb
@@ -175,7 +175,7 @@ def worst(
 
 
 def _retold(told: Told) -> Told:
-    """The policy told the horizon of each game, where it has a field for it."""
+    """Returns a maker that gives the policy the horizon of each game, if it has a field for it."""
 
     def at(environment: Any, horizon: int) -> Any:
         policy = told(environment, horizon)

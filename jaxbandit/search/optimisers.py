@@ -1,4 +1,4 @@
-"""optax by name: any optimiser and any schedule, as a study file can write them."""
+"""Optimisers and schedules of optax by name, as a study file can write them."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -12,12 +12,12 @@ LEARNING_RATE = 0.2  # in log-parameters: Adam's first steps change a value by a
 
 
 def make_optimiser(given: Any, learning_rate: Any, steps: int) -> optax.GradientTransformation:
-    """An optimiser from its name or table; one made already is taken as it is.
+    """Makes an optimiser from its name or table; returns an optax optimiser as it is.
 
     Args:
       given: ``"adam"``, ``{"name": "sgd", "momentum": 0.9}``, or an optax optimiser.
       learning_rate: A number, a table of a schedule, or None for a cosine decay over ``steps``.
-      steps: Of the search.
+      steps: The number of steps of the search.
 
     Example:
       >>> schedule = {"name": "exponential_decay", "init_value": 0.1, "transition_steps": 10, "decay_rate": 0.5}
@@ -26,7 +26,7 @@ def make_optimiser(given: Any, learning_rate: Any, steps: int) -> optax.Gradient
     """
     if isinstance(given, optax.GradientTransformation):
         if learning_rate is not None:
-            raise ValueError("an optimiser made already has its learning rate; give learning_rate to it, not beside it")
+            raise ValueError("an optax optimiser already has its learning rate; leave learning_rate out")
         return given
     rate = optax.cosine_decay_schedule(LEARNING_RATE, steps) if learning_rate is None else learning_rate
     if isinstance(rate, Mapping):
@@ -38,7 +38,7 @@ def make_optimiser(given: Any, learning_rate: Any, steps: int) -> optax.Gradient
 def _called(key: str, table: Any, known: Mapping[str, Callable], more: Mapping[str, Any]) -> Any:
     if not isinstance(table, Mapping) or not isinstance(table.get("name"), str):
         raise ValueError(
-            f'{key} must be a name of optax or a table such as {{name = "{next(iter(known))}"}}, got {table!r}'
+            f'{key} must be a name in optax or a table such as {{name = "{next(iter(known))}"}}, got {table!r}'
         )
     name = table["name"]
     if name not in known:
@@ -55,7 +55,7 @@ def _called(key: str, table: Any, known: Mapping[str, Callable], more: Mapping[s
 
 
 def _optimisers() -> dict[str, Callable]:
-    """What takes a learning rate and works on gradients alone."""
+    """Returns the optimisers that take a learning rate and work on gradients alone."""
     return {name: made for name, made in _functions(optax) if "learning_rate" in inspect.signature(made).parameters}
 
 

@@ -23,7 +23,7 @@ from jaxbandit.studies.study import Study
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """What a search of a study found."""
+    """The result of one search of a study."""
 
     policy: str
     environment: str  # "" for tuning, which is for all environments
@@ -34,16 +34,16 @@ class Found:
 def tune_study(
     study: Study, directory: pathlib.Path, *, engine: Engine | None = None, stop: threading.Event | None = None
 ) -> Iterator[Found]:
-    """Tunes the policies of a study one after another; what the directory holds already is gone on from."""
+    """Tunes the policies of a study one after another and continues the searches that the directory holds."""
     section = study.tune
     if section is None:
-        raise ValueError('the study has no [tune] section; say what to tune: [tune] parameters = ["initial_scale"]')
+        raise ValueError('the study has no [tune] section; add one: [tune] parameters = ["initial_scale"]')
     points = [point for grid in study.environment_grids() for point in grid.points]
     environments = [Family(point, section.environments) if section.environments else point for point in points]
     settings = {name: value for name, value in dict(section).items() if name != "environments"}
     policies = list(_policies(study))
     for _, told in policies:
-        box_of(told(at_horizon(points[0], study.horizon), study.horizon), section.parameters)  # before any is played
+        box_of(told(at_horizon(points[0], study.horizon), study.horizon), section.parameters)  # before any game
     for name, told in policies:
         path = directory / f"tune-{file_name(name)}.nc"
         ds = tune(
@@ -63,11 +63,11 @@ def tune_study(
 def worst_study(
     study: Study, directory: pathlib.Path, *, engine: Engine | None = None, stop: threading.Event | None = None
 ) -> Iterator[Found]:
-    """Looks for the worst instance around every environment for every policy; goes on likewise."""
+    """Searches the worst instance around every environment for every policy, and continues earlier searches."""
     section = study.worst
     if section is None:
         raise ValueError(
-            "the study has no [worst] section; say where to look: [worst] parameters = {gap = [0.01, 1.0]}"
+            "the study has no [worst] section; name the ranges to search: [worst] parameters = {gap = [0.01, 1.0]}"
         )
     settings = {name: value for name, value in dict(section).items() if name not in ("parameters", "horizons")}
     grids = list(zip([e.label for e in study.environment_entries()], study.environment_grids(), strict=True))
@@ -91,20 +91,20 @@ def worst_study(
 
 
 def load(directory: str | os.PathLike) -> list[Found]:
-    """What finished searches of a study left in a directory, tuning first; none if there are none."""
+    """Loads the finished searches of a study from a directory, tuning first; an empty list if there are none."""
     found = []
     for path in [path for kind in ("tune", "worst") for path in sorted(pathlib.Path(directory).glob(f"{kind}-*.nc"))]:
         try:
             ds = read(path)
         except (OSError, ValueError):
-            continue  # no file of a search, or half of one: the command that makes it says so
+            continue  # not a file of a search, or a damaged one: the command that writes it reports that
         if ds.attrs.get(DONE) and "policy" in ds.attrs:  # not the trace of one horizon of several
             found.append(Found(ds.attrs["policy"], ds.attrs["environment"], ds, path))
     return found
 
 
 def _labelled(study: Study, policy: str, environment: str, ds: xr.Dataset, path: pathlib.Path) -> Found:
-    """What a search found, with names in its file that its file's name cannot hold."""
+    """Returns the result of a search and stores the full labels, which a file name cannot hold, in its file."""
     text = "" if study.held_tables() else study.toml()
     labels = {"policy": policy, "environment": environment, "title": study.title, "study": text}
     labels |= {"seed": study.seed, "dtype": study.dtype}
@@ -115,7 +115,7 @@ def _labelled(study: Study, policy: str, environment: str, ds: xr.Dataset, path:
 
 
 def _policies(study: Study) -> Iterator[tuple[str, Told]]:
-    """Each policy by its label, as a function of environment and horizon."""
+    """Yields each policy with its label, as a function of environment and horizon."""
     listed = study.policy_entries()
     seen: dict[str, int] = {}
     for table, entry in zip(study.policies, listed, strict=True):
@@ -143,13 +143,13 @@ def _told(table: dict[str, Any], directory: pathlib.Path) -> Told:
 def _check_reference(study: Study, entry: Entry) -> None:
     if entry.refers and any("moment_order" in environment.options for environment in study.environment_entries()):
         raise ValueError(
-            f"{entry.name} takes values from the environment, and a search changes the environment, which then has an "
-            "order of its own; leave the key moment_order out of [[environments]]"
+            f"{entry.name} takes values from the environment, but a search changes the environment and its moment "
+            "order; leave the key moment_order out of [[environments]]"
         )
 
 
 def _untold(study: Study, environment: Any) -> Any:
-    """The environment before it was told the study's horizon, for searches at several."""
+    """Returns the environment before it was given the study's horizon, for searches at several horizons."""
     if study.worst is None or not study.worst.horizons or not hasattr(environment, "at_horizon"):
         return environment
     return _without_horizon(environment, study.horizon)
@@ -167,5 +167,5 @@ def _without_horizon(environment: Any, horizon: int) -> Any:
 
 
 def file_name(label: str) -> str:
-    """A label as part of a file's name."""
+    """Returns a label as part of a file name."""
     return "".join(letter if letter.isalnum() or letter in "-_.=" else "_" for letter in label)

@@ -1,4 +1,4 @@
-"""What ``jaxbandit tune`` and ``jaxbandit worst`` print: tables for people, JSON for programs."""
+"""The output of ``jaxbandit tune`` and ``jaxbandit worst``: tables for people, JSON for programs."""
 
 import math
 from collections.abc import Sequence
@@ -12,8 +12,8 @@ from jaxbandit.search.study import Found
 
 
 def tune_table(found: Sequence[Found]) -> Table:
-    """Every tuned parameter of every policy, and what that buys."""
-    table = Table(title="tuned, against the default on unseen environments and seeds", title_justify="left")
+    """Makes a table of every tuned parameter of every policy and the gain in regret."""
+    table = Table(title="tuned values against the defaults, on unseen environments and seeds", title_justify="left")
     for heading in ("policy", "parameter", "default", "tuned", "bounds"):
         table.add_column(heading)
     for heading in ("regret, default", "regret, tuned", "difference"):
@@ -35,11 +35,11 @@ def tune_table(found: Sequence[Found]) -> Table:
 
 
 def worst_table(found: Sequence[Found]) -> Table:
-    """The worst instance found for every policy around every environment, at every horizon."""
+    """Makes a table of the worst instance found for every policy around every environment, at every horizon."""
     table = Table(title="worst instances found, on fresh seeds", title_justify="left")
     for heading in ("policy", "around", "T", "instance"):
         table.add_column(heading)
-    for heading in ("regret", "the search thought", "as given", "order of the bound"):
+    for heading in ("regret", "estimate of the search", "as given", "order of the bound"):
         table.add_column(heading, justify="right")
     for one in found:
         for at in by_horizon(one.ds):
@@ -53,7 +53,7 @@ def worst_table(found: Sequence[Found]) -> Table:
 
 
 def tune_json(found: Sequence[Found]) -> list[dict[str, Any]]:
-    """For programs."""
+    """Returns the results of tuning as JSON for programs."""
     rows = []
     for one in found:
         ds = one.ds
@@ -77,7 +77,7 @@ def tune_json(found: Sequence[Found]) -> list[dict[str, Any]]:
 
 
 def worst_json(found: Sequence[Found]) -> list[dict[str, Any]]:
-    """For programs."""
+    """Returns the worst instances as JSON for programs."""
     numbers = (
         "regret",
         "regret_low",
@@ -100,7 +100,7 @@ def worst_json(found: Sequence[Found]) -> list[dict[str, Any]]:
 
 
 def by_horizon(ds: xr.Dataset) -> list[xr.Dataset]:
-    """What ``worst`` returned, horizon by horizon."""
+    """Splits the dataset that ``worst`` returned by horizon."""
     return [ds.isel(horizon=n) for n in range(ds.sizes["horizon"])] if "horizon" in ds.dims else [ds]
 
 
@@ -110,11 +110,11 @@ def _values(values: xr.DataArray) -> dict[str, float]:
 
 def _interval(ds: xr.Dataset, name: str) -> Text:
     value, low, high = (float(ds[key]) for key in (name, f"{name}_low", f"{name}_high"))
-    return Text(f"{value:,.4g} [{low:,.4g}, {high:,.4g}]")  # as text: brackets are no markup
+    return Text(f"{value:,.4g} [{low:,.4g}, {high:,.4g}]")  # as Text, so that rich does not read brackets as markup
 
 
 def at_edge(value: float, low: float, high: float) -> bool:
-    """Whether a value is within 2 % of the box's width of its edge: the optimum may lie beyond."""
+    """Returns whether a value is within 2 % of the box's width of its edge, so that the optimum may lie beyond."""
     share = math.log(value / low) / math.log(high / low)
     return not 0.02 <= share <= 0.98
 

@@ -1,7 +1,7 @@
-"""The trace of a search: a row per step, kept in a netCDF file that is whole or not there, and gone on from.
+"""The trace of a search: a row per step, in a netCDF file that is complete or absent, and that a search continues from.
 
-A search is a function of what it was told, so nothing but its rows is kept: it is told them again, and stands where it
-stood, to the bit.
+The state of a search is a function of its rows, so the file stores only rows. A search that continues reads them again
+and reaches the same state, to the bit.
 """
 
 import json
@@ -16,23 +16,23 @@ import xarray as xr
 from jaxbandit.store.directory import Store
 from jaxbandit.version import __version__
 
-SECONDS = 5.0  # between two writes of a search under way
+SECONDS = 5.0  # between two writes of a running search
 DONE = "done"  # the attribute of a file whose search has ended
 
 Dims = Mapping[str, tuple[str, ...]]
 
 
 class Trace:
-    """Rows of a search.
+    """The rows of a search and their file.
 
     Args:
-      path: The file; None to keep it in memory.
-      about: Everything that determines the rows, as JSON has it: a file that says otherwise is refused.
+      path: The file; None keeps the trace in memory.
+      about: Everything that determines the rows, in JSON types. A file with other values is refused.
       dims: The dimensions of every variable of a row.
       parameters: Names along ``parameter``.
 
     Attributes:
-      rows: What was told so far.
+      rows: The rows so far.
       finished: The dataset of a search that had ended, if the file holds one.
     """
 
@@ -45,13 +45,13 @@ class Trace:
             self._load(path)
 
     def add(self, **row: Any) -> None:
-        """Adds a step; now and then the file is written."""
+        """Adds a step, and writes the file every few seconds."""
         self.rows.append({name: np.asarray(row[name], np.float64) for name in self._dims})
         if time.monotonic() - self._saved > SECONDS:
             self.save()
 
     def dataset(self) -> xr.Dataset:
-        """The rows, labelled."""
+        """Returns the rows as a labelled dataset."""
         columns = {name: [row[name] for row in self.rows] for name in self._dims}
         variables = {name: (("step", *self._dims[name]), np.stack(rows)) for name, rows in columns.items() if rows}
         coords = {"step": np.arange(len(self.rows)), "parameter": self._parameters}
@@ -59,7 +59,7 @@ class Trace:
         return xr.Dataset(variables, coords=coords, attrs=attrs)
 
     def save(self, ds: xr.Dataset | None = None) -> None:
-        """Writes the rows, or the final dataset, under the file's name once it is whole."""
+        """Writes the rows, or the final dataset; the file gets its name when it is complete."""
         if self.path is None:
             return
         write(self.dataset() if ds is None else ds, self.path)
@@ -72,14 +72,14 @@ class Trace:
         except (OSError, KeyError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise ValueError(
-                f"{path} is no trace of a search ({reason}); give another place, or move it away"
+                f"{path} is not the trace of a search ({reason}); choose another directory (--out), or move the file"
             ) from None
         differing = sorted(key for key in {*said, *self._about} if said.get(key) != self._about.get(key))
         if differing:
             key = differing[0]
             raise ValueError(
                 f"{path} was made with other settings ({key} = {said.get(key)!r}, now {self._about.get(key)!r}); "
-                "give another directory (--out), or delete it"
+                "choose another directory (--out), or delete the file"
             )
         if ds.attrs.get(DONE):
             self.finished = ds
@@ -96,6 +96,6 @@ def read(path: pathlib.Path) -> xr.Dataset:
 
 
 def write(ds: xr.Dataset, path: pathlib.Path) -> None:
-    """A dataset as a netCDF file, whole or not at all."""
+    """Writes a dataset as a netCDF file, completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Store(path.parent).write(path, ds.to_netcdf(engine="h5netcdf"))

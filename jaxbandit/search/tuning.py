@@ -1,7 +1,7 @@
-"""Tuning: descends the regret over a distribution of environments, and compares what it found with the default.
+"""Tuning: descent of the regret over a distribution of environments, and comparison of the result with the default.
 
-Three sets of luck and environments that do not overlap: those of the steps, those held out to choose the step by, and
-those of the comparison, which nothing was chosen by.
+Tuning uses three sets of environments and random numbers that do not overlap: one for the steps, one held out to choose
+the step, and one for the final comparison.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from jaxbandit.search.optimisers import make_optimiser
 from jaxbandit.search.traces import DONE, Trace
 from jaxbandit.studies.sections import Tune
 
-LEVEL = 0.95  # of the intervals
+LEVEL = 0.95  # coverage of the intervals
 DIMS = {
     "value": ("parameter",),
     "gradient": ("parameter",),
@@ -31,26 +31,26 @@ DIMS = {
     "held_out": (),
 }
 LONG_NAMES = {
-    "value": "where the step was taken",
+    "value": "value of the parameter at the step",
     "gradient": "gradient in the reparameterised logarithms, relative to the mean size of regret",
     "objective": "objective at the points of the step",
-    "held_out": "objective on the held-out environments, where it was looked at",
+    "held_out": "objective on the held-out environments, NaN at steps without a check",
     "tuned": "the value with the least held-out objective",
     "difference": "objective of the tuned value less that of the default, on unseen environments and seeds",
 }
 
 
 class Tuner:
-    """One policy, one distribution of environments.
+    """The tuning of one policy for one distribution of environments.
 
     Args:
       policy: Makes the policy for an environment.
-      environments: To tune for.
-      held_out: To choose the step by; None for others of the same distribution.
-      unseen: To compare on; likewise.
-      settings: The section.
+      environments: The environments to tune for.
+      held_out: The environments to choose the step by; None for others of the same distribution.
+      unseen: The environments of the comparison; None for others of the same distribution.
+      settings: The section of the study file.
       horizon: Rounds of a game.
-      seed: Seeds the search.
+      seed: The seed of the search.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Tuner:
         self._default = np.asarray([parameters.value_of(self.default, name) for name in self.box.names])
 
     def about(self) -> dict[str, Any]:
-        """Everything that determines the trace."""
+        """Returns everything that determines the trace."""
         return {
             "kind": "tune",
             "policy": repr(self.default),
@@ -89,14 +89,14 @@ class Tuner:
 
     @property
     def lanes(self) -> int:
-        """Games of a step."""
+        """Returns the number of games of a step."""
         points = 2 if self.settings.gradient == "spsa" else 2 * len(self.box.names)
         environments = len(self._train(0))
         return points * environments * self.settings.num_seeds
 
     @property
     def total(self) -> int:
-        """Seed-rounds in all, if no early stop ends it."""
+        """Returns the total number of seed-rounds if the search does not stop early."""
         s = self.settings
         looks = -(-s.steps // s.check_every) + 1
         held_out = len(self._looked_at) * s.held_out_seeds
@@ -104,7 +104,7 @@ class Tuner:
         return (s.steps * self.lanes + looks * held_out + tested) * self.horizon
 
     def run(self, arena: Arena, path: pathlib.Path | None) -> xr.Dataset:
-        """Tunes, or goes on, and compares."""
+        """Tunes, or continues an earlier search, and compares the result with the default."""
         trace = Trace(path, self.about(), DIMS, self.box.names)
         if trace.finished is not None:
             return trace.finished
@@ -120,7 +120,7 @@ class Tuner:
         )
         self._retell(descent, trace)
         with contextlib.ExitStack() as stack:
-            stack.callback(trace.save)  # also when it is told to stop
+            stack.callback(trace.save)  # also after an interruption
             while len(trace.rows) < s.steps and not self._ended(trace):
                 self._step(descent, trace, arena)
         found = self._chosen(descent, trace, arena)
@@ -129,11 +129,11 @@ class Tuner:
         return ds
 
     def _retell(self, descent: Descent, trace: Trace) -> None:
-        """Tells a fresh search what an earlier one was told."""
+        """Passes the recorded gradients of an earlier search to a fresh one."""
         for n, row in enumerate(trace.rows):
             if not np.array_equal(self.box.from_free(descent.place), row["value"]):
                 raise ValueError(
-                    f"{trace.path} does not follow from this optimiser: step {n} was taken elsewhere; give the same "
+                    f"{trace.path} does not follow from this optimiser: step {n} was taken elsewhere; use the same "
                     "optimiser, or another directory"
                 )
             descent.tell(row["gradient"])
@@ -159,26 +159,26 @@ class Tuner:
         )
 
     def _ended(self, trace: Trace) -> bool:
-        """Whether the last looks at the held-out environments were no better than one before."""
+        """Returns whether the last checks on the held-out environments were no better than an earlier one."""
         looks = [float(row["held_out"]) for row in trace.rows if np.isfinite(row["held_out"])]
         return bool(looks) and len(looks) - 1 - int(np.argmin(looks)) >= self.settings.patience
 
     def _chosen(self, descent: Descent, trace: Trace, arena: Arena) -> np.ndarray:
-        """The value with the least held-out objective, the last one among them."""
+        """Returns the value with the least held-out objective; the last value is checked too."""
         candidates = [(float(row["held_out"]), row["value"]) for row in trace.rows if np.isfinite(row["held_out"])]
         last = self.box.from_free(descent.place)
         candidates.append((self._look(last, arena), last))
         return min(candidates, key=lambda pair: pair[0])[1]
 
     def _look(self, value: np.ndarray, arena: Arena) -> float:
-        """The objective on the held-out environments, under the same luck at every look."""
+        """Plays the held-out environments, on the same random numbers at every check, and returns the objective."""
         environments = self._looked_at
         policies = [self._at(value, environment) for environment in environments]
         games = arena.play(policies, environments, self.settings.held_out_seeds, luck=HELD_OUT)
         return float(contributions(games, self.settings.objective, self.settings.level).mean())
 
     def _compared(self, ds: xr.Dataset, tuned: np.ndarray, arena: Arena) -> xr.Dataset:
-        """The tuned value against the default, game by game, on environments and luck that nothing was chosen by."""
+        """Compares the tuned value with the default, game by game, on unseen environments and seeds."""
         s = self.settings
         environments = self._compared_on
         policies = [self._policy(environment, self.horizon) for environment in environments]
@@ -187,7 +187,7 @@ class Tuner:
             2, len(environments), s.test_seeds
         )
         default, changed = (contributions(side, s.objective, s.level) for side in games)
-        # Drawn environments are the sample; given ones are all there is, and the luck in them is the sample.
+        # If environments are drawn, they are the sample. If they are given, their seeds are the sample.
         axis = 1 if self._unseen.random else 0
         units = np.stack([default, changed, changed - default]).mean(axis=axis + 1)  # [3, units]
         if np.ptp(units[2]) == 0:
@@ -233,24 +233,24 @@ class Tuner:
         ]
 
     def _set(self, environments: Environments, luck: int, count: int) -> list[Any]:
-        """A set of environments that stays the same: so many of a random distribution, all of a fixed one."""
+        """Returns a fixed set of environments: ``count`` of a random distribution, or all of a fixed one."""
         count = count if environments.random else len(environments.members)
         drawn = environments.draw(count, np.random.default_rng(derived_seed(self.seed, luck)))
         return [at_horizon(environment, self.horizon) for environment in drawn]
 
 
 def verdict(ds: xr.Dataset, objective: str = "mean") -> str:
-    """What tuning bought, in a sentence."""
+    """Describes the gain of tuning in a sentence."""
     difference, low, high = (float(ds[name]) for name in ("difference", "difference_low", "difference_high"))
     default = float(ds.regret.sel(candidate="default"))
     name = "mean regret" if objective == "mean" else "CVaR of the regret"
     share = f" ({abs(difference) / default:.1%})" if default > 0 else ""
-    interval = f"{abs(difference):.4g}{share}, {100 * LEVEL:g}% interval of the difference [{low:.4g}, {high:.4g}]"
+    interval = f"{abs(difference):.4g}{share}, {100 * LEVEL:g}% interval of the difference ({low:.4g} to {high:.4g})"
     if _within_noise(ds):
         return f"the default is within noise of the optimum found: the {name} differs by {interval}"
     if difference < 0:
         return f"tuning lowers the {name} of {default:.4g} by {interval}"
-    return f"the default is better: the {name} at the value found is higher by {interval}; give more steps or seeds"
+    return f"the default is better: the {name} at the value found is higher by {interval}; try more steps or seeds"
 
 
 def _within_noise(ds: xr.Dataset) -> bool:

@@ -1,4 +1,4 @@
-"""How regret depends on everything: derivatives, shares of variance, screening."""
+"""Sensitivity of regret to parameters: derivatives, shares of variance, screening."""
 
 from jaxbandit.sensitivity.figures import bars as bars
 from jaxbandit.sensitivity.figures import curves as curves

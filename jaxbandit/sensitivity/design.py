@@ -14,22 +14,23 @@ from jaxbandit.sensitivity.points import Pairs
 
 
 class Evaluated(NamedTuple):
-    """A design in the box of one pair, played."""
+    """The played design in the box of one pair."""
 
     pair: int
-    names: list[str]  # of the parameters the pair has
+    names: list[str]  # the parameters of the pair
     units: np.ndarray  # [points, parameters]  in the unit cube
     regret: np.ndarray  # [points, seeds]
     failed: int
 
 
 def sampler(module: str) -> Callable[..., np.ndarray]:
-    """SALib's ``sample`` of a design; an error that names the extra where SALib is not installed."""
+    """Returns SALib's ``sample`` of a design; if SALib is not installed, an error names the extra to install."""
     try:
         return importlib.import_module(f"SALib.sample.{module}").sample
     except ImportError as error:
         raise ValueError(
-            f"Sobol' and Morris designs need {error.name}; install it: pip install 'jaxbandit[sensitivity]'"
+            f"Sobol' and Morris designs need {error.name}, which is not installed; "
+            "install it with pip install 'jaxbandit[sensitivity]'"
         ) from None
 
 
@@ -44,12 +45,12 @@ def evaluate(
     dtype: str,
     engine: Engine | None,
 ) -> list[Evaluated]:
-    """Plays a design in the box of every pair; ``design(D)`` gives its points in the unit cube of so many parameters.
+    """Plays a design in the box of every pair; ``design(D)`` gives its points in the D-dimensional unit cube.
 
-    All points of a policy class and an environment class lie on one lane axis, and all of them meet the same luck. A
-    pair is moved only in the parameters it has.
+    All points of a policy class and an environment class lie on one lane axis and use common random numbers. A pair is
+    moved only in the parameters it has.
     """
-    check_whole("num_seeds", num_seeds, 2, "the noise of a mean over seeds needs two")
+    check_whole("num_seeds", num_seeds, 2, "the noise of a mean is estimated from at least two")
     names = list(box)
     owned: dict[int, list[str]] = {}
     for n, number in having(pairs.pairs, names):
@@ -83,16 +84,16 @@ def evaluate(
 
 
 def without_noise(form: Callable[[np.ndarray], np.ndarray], values: np.ndarray, counts: np.ndarray | None = None):
-    r"""A quadratic form of expected regrets, free of the noise of their estimates: (form, noise that was taken off).
+    r"""Returns a quadratic form of expected regrets without the noise of their estimates, and the noise subtracted.
 
     With :math:`\bar Y` the mean over m seeds, :math:`Q(\bar Y)` exceeds :math:`Q(E Y)` by the mean of
     :math:`Q(Y_s - E Y) / m`, whatever the seeds have in common between points:
     :math:`Q(\bar Y) - \frac{1}{m(m-1)} \sum_s Q(Y_s - \bar Y)` has no such excess.
 
     Args:
-      form: Quadratic, of arrays [..., points] or with more axes behind; acts on each leading entry.
-      values: [seeds, points...].
-      counts: How often each seed is taken, in a bootstrap sample.
+      form: A quadratic form of arrays [..., points], perhaps with more axes behind; it acts on each leading entry.
+      values: Regrets [seeds, points...].
+      counts: The number of times each seed occurs in a bootstrap sample.
     """
     m = values.shape[0]
     counts = np.ones(m) if counts is None else counts
@@ -102,10 +103,10 @@ def without_noise(form: Callable[[np.ndarray], np.ndarray], values: np.ndarray, 
 
 
 def centred_interval(samples: np.ndarray, estimate: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Limits from bootstrap samples [samples, ...]: their spread around their own mean, laid around the estimate.
+    """Returns limits from bootstrap samples [samples, ...]: their spread around their own mean, moved to the estimate.
 
-    Resampled seeds repeat themselves, so that a bootstrap sample has noise once more than the estimate, and its mean
-    is off.
+    Resampled seeds repeat themselves, so a bootstrap sample has the noise once more than the estimate, and its mean is
+    biased.
     """
     tail = (1 - level) / 2
     with np.errstate(invalid="ignore"):
@@ -115,7 +116,7 @@ def centred_interval(samples: np.ndarray, estimate: np.ndarray, level: float) ->
 
 
 def range_coordinates(box: Box) -> dict[str, Any]:
-    """The ranges as coordinates along ``parameter``."""
+    """Returns the ranges as coordinates along ``parameter``."""
     return {f"range_{end}": ("parameter", [getattr(ends, end) for ends in box.values()]) for end in Range._fields}
 
 

@@ -1,4 +1,4 @@
-"""Figures of a sensitivity study: bars with intervals, response curves; and the labelled numbers behind them."""
+"""Figures of a sensitivity study: bars with intervals and response curves, with the labelled numbers they show."""
 
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import xarray as xr
 from jaxbandit.parameters import Range
 from jaxbandit.plots import style
 
-LEVEL = 0.95  # of the intervals of elasticities
+LEVEL = 0.95  # coverage of the intervals of elasticities
 MEASURES = {
     "local sensitivity": {"elasticity": "d log R / d log theta"},
     "Sobol' indices": {"first_order": "share of the variance of regret, alone", "total_order": "with others"},
@@ -20,10 +20,10 @@ MEASURES = {
 
 
 def bars(ds: xr.Dataset) -> xr.Dataset:
-    """What bars show: ``value``, ``low``, ``high`` along ``policy``, ``environment``, ``measure``, ``parameter``.
+    """Returns ``value``, ``low`` and ``high`` of bars by ``policy``, ``environment``, ``measure`` and ``parameter``.
 
     Args:
-      ds: What ``local``, ``sobol`` or ``morris`` returned.
+      ds: The dataset that ``local``, ``sobol`` or ``morris`` returned.
     """
     if ds.attrs.get("kind") not in MEASURES:
         raise ValueError(f"pass what local(), sobol() or morris() returned, got one of kind {ds.attrs.get('kind')!r}")
@@ -46,7 +46,7 @@ def bars(ds: xr.Dataset) -> xr.Dataset:
 
 
 def curves(ds: xr.Dataset) -> xr.Dataset:
-    """Response curves of ``sobol``: ``response`` with ``low`` and ``high`` over ``response_value``, along ``bin``."""
+    """Returns the curves of ``sobol``: ``response``, ``low`` and ``high`` over ``response_value``, along ``bin``."""
     if "response" not in ds:
         raise ValueError(f"only sobol() has response curves, got a dataset of kind {ds.attrs.get('kind')!r}")
     ds = labelled(ds)
@@ -59,7 +59,7 @@ def curves(ds: xr.Dataset) -> xr.Dataset:
 def draw(
     results: Mapping[str, xr.Dataset], directory: str | pathlib.Path, *, formats: Sequence[str] = ("png",)
 ) -> list[pathlib.Path]:
-    """Every figure of what ``run`` returned."""
+    """Draws every figure of the results that ``run`` returned."""
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     style.check_formats(formats)
@@ -73,7 +73,7 @@ def draw(
 
 
 def bar_chart(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[str] = ()) -> pathlib.Path:
-    """Bars with intervals, a panel per policy and measure; environments side by side."""
+    """Draws bars with intervals, a panel per policy and measure, with environments side by side."""
     data = bars(ds)
     panels = [(policy, measure) for policy in data.policy.values for measure in data.measure.values]
     titles = [f"{policy}: {measure.replace('_', ' ')}" for policy, measure in panels]
@@ -97,7 +97,7 @@ def bar_chart(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[str] =
 
 
 def response_curves(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[str] = ()) -> pathlib.Path:
-    """Mean regret over the box given one parameter, a panel per policy and parameter."""
+    """Draws mean regret over the box given one parameter, a panel per policy and parameter."""
     data = curves(ds)
     panels = [(policy, name) for policy in data.policy.values for name in data.parameter.values]
     environments = data.environment.values
@@ -121,12 +121,12 @@ def response_curves(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[
 
 
 def short(value: float) -> str:
-    """A number in three digits, or whole from a thousand on."""
+    """Formats a number to three digits; from a thousand on, as a whole number."""
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.3g}"
 
 
 def labelled(ds: xr.Dataset) -> xr.Dataset:
-    """The dataset with dimensions ``policy`` and ``environment``; swept axes become labelled points."""
+    """Returns the dataset by ``policy`` and ``environment``; swept axes become labelled points."""
     if {"policy", "environment"} <= set(ds.dims):
         return ds
     axes = [str(dim) for dim in ds.sizes if dim not in ("parameter", "bin")]

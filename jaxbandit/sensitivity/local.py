@@ -1,4 +1,4 @@
-"""Local sensitivity: how expected regret answers to a small change of one parameter, by coupled differences."""
+"""Local sensitivity: the response of expected regret to a small change of one parameter, by coupled differences."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ from jaxbandit.runs.coupled import play_pairs
 from jaxbandit.sensitivity.points import pairs_of
 
 STEP = 0.1
-CHECK_SHARE = 16  # one seed in so many also plays at half the step
-CHECK_LEAST = 16  # fewer seeds than this say nothing of a bias
-# Standard errors beyond which the bias of the step is removed: a removal by mistake would cost much more than its
-# stated error, and with 16 seeds 4 standard errors are exceeded by chance in one of a thousand.
+CHECK_SHARE = 16  # one seed in 16 also plays at half the step
+CHECK_LEAST = 16  # fewer seeds than this cannot show a bias
+# If the bias of the step exceeds this many standard errors, it is removed. A removal by mistake would cost much more
+# than its stated error, and with 16 seeds chance exceeds 4 standard errors in one of a thousand cases.
 SIGNIFICANT = 4.0
-ROUNDING = 1e-12  # a bias below this share of the estimate is rounding
+ROUNDING = 1e-12  # a bias below this share of the estimate is due to rounding
 
 LONG_NAMES = {
     "value": "value of the parameter, theta",
@@ -52,32 +52,32 @@ def local(
     dtype: str = "float32",
     engine: Engine | None = None,
 ) -> xr.Dataset:
-    r"""The derivative of expected regret in parameters of a policy or its environment, one at a time.
+    r"""Estimates the derivative of expected regret in parameters of a policy or its environment, one at a time.
 
     For each seed the games at :math:`\theta e^h` and :math:`\theta e^{-h}` read the same random bits and lie side by
     side on the lane axis. Half their difference over :math:`h` estimates :math:`dE[R_T] / d\log\theta`; the same of the
     logarithms of their means is the elasticity. The bias of the step, of order :math:`h^2`, is measured by a second
-    step :math:`h/2` on a share of the seeds and, where it exceeds 4 standard errors, removed by Richardson's
-    extrapolation. Works for every policy: nothing is differentiated.
+    step :math:`h/2` on a share of the seeds. If it exceeds 4 standard errors, it is removed by Richardson's
+    extrapolation. The method works for every policy, since nothing is differentiated.
 
     Args:
       policy: A policy, a ``grid``, or a list of those, as in ``simulate``.
-      environment: An environment, a ``grid``, or a list; None if ``policy`` is a ``Study``, whose environments tell its
-        policies.
-      parameters: Names, as in ``jaxbandit.parameters``; in a list of classes, a name is NaN where it does not occur.
+      environment: An environment, a ``grid``, or a list; None if ``policy`` is a ``Study``, which has
+        environments of its own and gives its policies what they need of them.
+      parameters: Names, as in ``jaxbandit.parameters``; in a list of classes, a class without the name gets NaN.
       horizon: Rounds to play.
-      num_seeds: Pairs of games for each parameter.
-      seed: Seeds the study.
+      num_seeds: The number of coupled games for each parameter.
+      seed: The study seed.
       step: :math:`h`, for all parameters or by name.
       check_seeds: Seeds that also play at ``h / 2``; default one in 16, at least 16. 0 for none, ``num_seeds`` for all,
         at twice the cost.
       dtype: ``"float32"`` or ``"float64"``.
-      engine: How to run; does not change the numbers.
+      engine: The settings of the engine; they do not change the numbers.
 
     Returns:
       ``gradient`` (d E[R] / d theta) and ``elasticity`` with standard errors, the ``bias`` of the step, whether it was
       ``extrapolated`` away, and the ``variance_reduction`` over independent seeds, with a dimension ``parameter``
-      behind those of the sweep. With a step of a parameter of the environment, what the policy was told stays.
+      behind those of the sweep. A step of a parameter of the environment does not change what the policy was given.
 
     Example:
       >>> import jaxbandit as jb
@@ -134,7 +134,7 @@ def local(
 
 
 def stepped(policy: Any, environment: Any, name: str, log_step: float) -> tuple[Any, Any]:
-    """A policy and its environment with one parameter multiplied by ``e^log_step``."""
+    """Returns a policy and its environment with one parameter multiplied by ``e^log_step``."""
     value = values_of(policy, environment, [name])[name]
     place(policy, environment, name)
     target = value * math.exp(log_step)
@@ -143,12 +143,12 @@ def stepped(policy: Any, environment: Any, name: str, log_step: float) -> tuple[
     except ValueError as error:
         raise ValueError(
             f"a step of {abs(log_step):g} takes {name} from {value:g} to {target:g}, but {error}; "
-            "give a smaller step, or another value"
+            "choose a smaller step, or another value"
         ) from None
 
 
 def checked_steps(names: Sequence[str], step: float | Mapping[str, float]) -> list[float]:
-    """A step for every parameter."""
+    """Returns a checked step for every parameter."""
     if not names:
         raise ValueError("parameters is empty; name at least one, e.g. 'initial_scale'")
     if isinstance(step, Mapping):
@@ -163,14 +163,14 @@ def checked_steps(names: Sequence[str], step: float | Mapping[str, float]) -> li
 
 
 class _Slope(NamedTuple):
-    """A central difference, with what each seed contributes: its error is the mean of ``terms``, which is 0."""
+    """A central difference with the contribution of each seed; the mean of ``terms`` is 0."""
 
     value: float
     terms: np.ndarray  # [seeds]
 
 
 def _estimates(up: np.ndarray, down: np.ndarray, half: Sequence[np.ndarray], h: float, value: float) -> dict[str, Any]:
-    """All that is said of one parameter at one point."""
+    """Returns all estimates of one parameter at one point."""
     found: dict[str, Any] = {"value": value, "regret": (up.mean() + down.mean()) / 2}
     for prefix, slope, unit in (("", _difference, value), ("elasticity_", _log_difference, 1.0)):
         whole = slope(up, down, h)
@@ -195,13 +195,13 @@ def _estimates(up: np.ndarray, down: np.ndarray, half: Sequence[np.ndarray], h: 
 
 
 def _difference(up: np.ndarray, down: np.ndarray, h: float) -> _Slope:
-    """In units of regret per log theta."""
+    """Returns the difference in units of regret per log theta."""
     slopes = (up - down) / (2 * h)
     return _Slope(slopes.mean(), slopes - slopes.mean())
 
 
 def _log_difference(up: np.ndarray, down: np.ndarray, h: float) -> _Slope:
-    """Of the logarithm of mean regret; its terms by the delta method."""
+    """Returns the difference of the logarithm of mean regret, with terms by the delta method."""
     high, low = up.mean(), down.mean()
     if not (high > 0 and low > 0):
         return _Slope(math.nan, np.full(up.size, math.nan))
@@ -213,6 +213,6 @@ def _stderr(terms: np.ndarray) -> float:
 
 
 def _corrected_stderr(whole: np.ndarray, bias: np.ndarray) -> float:
-    """Of a mean over all seeds less one over the first few, which are among them."""
+    """Returns the standard error of a mean over all seeds minus a mean over the first few of them."""
     both, rest = whole[: bias.size] / whole.size - bias / bias.size, whole[bias.size :] / whole.size
     return math.sqrt(both.size * np.var(both, ddof=1) + (rest.size * np.var(rest, ddof=1) if rest.size > 1 else 0.0))

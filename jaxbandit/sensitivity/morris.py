@@ -1,4 +1,4 @@
-"""Morris screening: which parameters of a box matter at all, at few points."""
+"""Morris screening: a test at few points of which parameters of a box matter at all."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ LONG_NAMES = {
     "mu_star": "mean absolute change",
     "size": "root mean square change, free of noise",
     "sigma": "standard deviation of the change over the box, free of noise: interaction or curvature",
-    "noise": "what noise alone would show as mu_star",
+    "noise": "the mu_star that noise alone would give",
     "failed": "games whose state was not finite at some round",
 }
 _MEASURES = ("mu", "mu_star", "size", "sigma")
@@ -44,26 +44,26 @@ def morris(
     dtype: str = "float32",
     engine: Engine | None = None,
 ) -> xr.Dataset:
-    """Morris's elementary effects of expected regret over a box: ``num_trajectories * (D + 1)`` points.
+    """Estimates Morris's elementary effects of expected regret over a box, at ``num_trajectories * (D + 1)`` points.
 
-    An effect is the change of expected regret in a step of one parameter, per length of its range. All points meet the
-    same luck. ``mu_star`` has the noise of means over seeds in it, of which ``noise`` tells the size; ``size`` and
+    An effect is the change of expected regret in a step of one parameter, per length of its range. All points use
+    common random numbers. ``mu_star`` includes the noise of means over seeds, and ``noise`` is its size. ``size`` and
     ``sigma`` are free of it. Intervals are by bootstrap over trajectories and seeds.
 
     Args:
       policy: A policy, a ``grid``, or a list; each is screened on its own.
-      environment: An environment, a ``grid``, or a list; None if ``policy`` is a ``Study``, whose environments tell its
-        policies.
+      environment: An environment, a ``grid``, or a list; None if ``policy`` is a ``Study``, which has
+        environments of its own and gives its policies what they need of them.
       box: Ranges ``[low, high]`` by parameter. A pair of a list is moved in those it has.
       horizon: Rounds to play.
       num_seeds: Games of each point.
       num_trajectories: Steps of each parameter.
-      seed: Seeds the games and the design.
+      seed: The seed of the games and of the design.
       scale: ``"log"`` or ``"linear"``, for all ranges or by name.
-      level: Coverage of the intervals.
+      level: The coverage of the intervals.
       num_resamples: Bootstrap samples.
       dtype: ``"float32"`` or ``"float64"``.
-      engine: How to run; does not change the numbers.
+      engine: The settings of the engine; they do not change the numbers.
 
     Example:
       >>> import jaxbandit as jb
@@ -80,7 +80,7 @@ def morris(
     """
     pairs = pairs_of(policy, environment)
     check_level(level)
-    check_whole("num_trajectories", num_trajectories, 2, "a spread over trajectories needs two")
+    check_whole("num_trajectories", num_trajectories, 2, "a spread over trajectories needs at least two")
     check_whole("num_resamples", num_resamples, 2)
     ranges, sample = as_box(box, scale), sampler("morris")
     names = list(ranges)
@@ -115,11 +115,11 @@ def morris(
 
 
 def elementary_effects(units: np.ndarray, regret: np.ndarray, num_trajectories: int) -> np.ndarray:
-    """[seeds, trajectories, parameters], from points [trajectories * (D + 1), ...] in the order they are walked."""
+    """Returns effects [seeds, trajectories, parameters] of points [trajectories * (D + 1), ...] in walking order."""
     count = units.shape[1]
     walk = units.reshape(num_trajectories, count + 1, count)
     values = regret.reshape(num_trajectories, count + 1, -1)
-    steps = np.diff(walk, axis=1)  # [trajectories, steps, parameters]: one is not 0
+    steps = np.diff(walk, axis=1)  # [trajectories, steps, parameters]: one entry of a step is not 0
     which = np.abs(steps).argmax(axis=2)
     lengths = np.take_along_axis(steps, which[..., None], axis=2)
     effects = np.diff(values, axis=1) / lengths  # [trajectories, steps, seeds]
@@ -128,7 +128,7 @@ def elementary_effects(units: np.ndarray, regret: np.ndarray, num_trajectories: 
 
 
 def screening(effects: np.ndarray, *, level: float, num_resamples: int, seed: int) -> dict[str, np.ndarray]:
-    """Morris's measures of effects [seeds, trajectories, parameters]."""
+    """Returns Morris's measures of effects [seeds, trajectories, parameters]."""
     num_seeds, num_trajectories, _ = effects.shape
     measures, noise = _measures(effects)
     rng = np.random.default_rng([seed, 2])
@@ -146,7 +146,7 @@ def screening(effects: np.ndarray, *, level: float, num_resamples: int, seed: in
 
 
 def _measures(effects: np.ndarray, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """mu, mu_star, size, sigma: [4, parameters]; and what noise alone shows as mu_star."""
+    """Returns mu, mu_star, size and sigma, [4, parameters], and the mu_star that noise alone would give."""
     num_seeds = effects.shape[0]
     weights = np.full(num_seeds, 1 / num_seeds) if counts is None else counts / num_seeds
     mean = np.tensordot(weights, effects, axes=1)

@@ -1,4 +1,4 @@
-"""The points of a sensitivity study: every policy in every environment, and the labelled dataset that comes of them."""
+"""The points of a sensitivity study: every policy in every environment, and their labelled dataset."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from jaxbandit.types import validate
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
-    """Policies and environments, the environment fastest, and the coordinates they get."""
+    """The pairs of policies and environments, with the environment fastest, and their coordinates."""
 
     pairs: Sequence[tuple[Any, Any]]
     coordinates: Callable[[], xr.Dataset]  # a dataset without variables: dimensions of the sweep
@@ -25,9 +25,9 @@ class Pairs:
     def dataset(
         self, variables: Mapping[str, np.ndarray], behind: Mapping[str, Any], long_names: Mapping[str, str]
     ) -> xr.Dataset:
-        """Variables [pairs, ...] as a dataset; ``behind`` names the dimensions after those of the sweep.
+        """Returns variables [pairs, ...] as a dataset; ``behind`` names the dimensions after those of the sweep.
 
-        A variable has the first so many of them as it has axes.
+        A variable with n axes after the first has the first n of these dimensions.
         """
         ds = self.coordinates()
         front = tuple(str(dim) for dim in ds.sizes)
@@ -40,13 +40,13 @@ class Pairs:
 
 
 def pairs_of(policy: Any, environment: Any) -> Pairs:
-    """Of what ``simulate`` takes: one of each, grids or lists; or of a ``Study`` and None."""
+    """Makes the pairs of the arguments of ``simulate`` (single ones, grids or lists), or of a ``Study`` and None."""
     if isinstance(policy, Study):
         return _pairs_of_study(policy)
     listed = [entry if isinstance(entry, list | tuple) else [entry] for entry in (policy, environment)]
     for name, entries in zip(("policy", "environment"), listed, strict=True):
         if not entries:
-            raise ValueError(f"{name} is an empty list; give at least one")
+            raise ValueError(f"{name} is an empty list; pass at least one")
     policies, environments = ([as_grid(entry) for entry in entries] for entries in listed)
     pairs = [(p, w) for grid in policies for p in grid.points for other in environments for w in other.points]
     for p, w in pairs:
@@ -67,7 +67,7 @@ def pairs_of(policy: Any, environment: Any) -> Pairs:
 
 
 def _pairs_of_study(study: Study) -> Pairs:
-    """Every policy, as told by the environment, in every environment of a study."""
+    """Makes the pairs of a study; each policy is given what it needs of its environment."""
 
     def coordinates() -> xr.Dataset:
         policies = zip(study.policy_entries(), study.policy_grids(), strict=True)

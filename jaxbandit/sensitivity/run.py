@@ -1,4 +1,4 @@
-"""A study's ``[sensitivity]``: played, kept in the study's directory, found there again."""
+"""The ``[sensitivity]`` section of a study: its games, and its results in the study's directory."""
 
 import os
 import pathlib
@@ -20,7 +20,7 @@ from jaxbandit.studies.study import Study
 from jaxbandit.version import __version__
 
 FOLDER = "sensitivity"
-STUDY = "study.toml"  # what was asked, beside the answers
+STUDY = "study.toml"  # the study file, beside the results
 KINDS = ("local", "sobol", "morris")
 
 
@@ -31,16 +31,16 @@ def run(
     engine: Engine | None = None,
     notice: Callable[[str, bool], None] | None = None,
 ) -> dict[str, xr.Dataset]:
-    """Answers what ``[sensitivity]`` of a study asks; what the directory already holds of it is not played again.
+    """Plays the ``[sensitivity]`` section of a study, except for results that the directory already holds.
 
     Args:
-      study: One with a section ``[sensitivity]``.
-      directory: Where ``sensitivity/local.nc``, ``sobol.nc`` and ``morris.nc`` are kept; made if it is not there.
-      engine: How to run; does not change the numbers.
-      notice: Called with (``"local"``, ``"sobol"`` or ``"morris"``, whether it was there) before each.
+      study: A study with a section ``[sensitivity]``.
+      directory: The directory of ``sensitivity/local.nc``, ``sobol.nc`` and ``morris.nc``; created if it is missing.
+      engine: The settings of the engine; they do not change the numbers.
+      notice: Called before each kind with (``"local"``, ``"sobol"`` or ``"morris"``, whether its result is stored).
 
     Returns:
-      A dataset for each of them that was asked for, with dimensions ``policy``, ``environment``, ``parameter``.
+      A dataset for each kind in the section, with dimensions ``policy``, ``environment``, ``parameter``.
 
     Example:
       >>> import tempfile, jaxbandit as jb
@@ -58,7 +58,7 @@ def run(
     """
     if study.sensitivity is None:
         raise ValueError(
-            "the study has no section [sensitivity]; name the parameters to look at: "
+            "the study has no section [sensitivity]; add one that names parameters: "
             '[sensitivity] local = ["initial_scale"]'
         )
     section, pairs, store = study.sensitivity, pairs_of(study, None), Store(directory)
@@ -83,12 +83,12 @@ def run(
 
 
 def load(directory: str | os.PathLike) -> dict[str, xr.Dataset]:
-    """What ``run`` left in a study's directory, by kind."""
+    """Loads the results that ``run`` stored in a study's directory, by kind."""
     folder = pathlib.Path(directory) / FOLDER
     found = {kind: _read(folder / f"{kind}.nc") for kind in KINDS}
     results = {kind: ds for kind, ds in found.items() if ds is not None}
     if not results:
-        raise ValueError(f"{folder} holds no results; make them: jaxbandit sensitivity STUDY.toml --out {directory}")
+        raise ValueError(f"{folder} holds no results; run jaxbandit sensitivity STUDY.toml --out {directory}")
     return results
 
 
@@ -117,7 +117,7 @@ def _asked(study: Study, section: Sensitivity) -> Mapping[str, Callable[[Engine 
 
 
 def _about(kind: str, study: Study, section: Sensitivity, pairs: Pairs) -> dict[str, Any]:
-    """All that determines a result."""
+    """Returns everything that determines a result."""
     mine = {
         "local": ("local", "step", "check_seeds"),
         "sobol": ("box", "scale", "num_points", "level"),
@@ -140,7 +140,7 @@ def _about(kind: str, study: Study, section: Sensitivity, pairs: Pairs) -> dict[
 
 
 def _read(path: pathlib.Path) -> xr.Dataset | None:
-    """A result, or None where there is none that can be read: it is then made anew."""
+    """Reads a result; returns None if there is no readable one, so that it is computed again."""
     try:
         with xr.open_dataset(path, engine="h5netcdf") as ds:
             return ds.load()

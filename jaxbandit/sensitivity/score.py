@@ -4,7 +4,7 @@ For a policy that draws its arms from :math:`x_t(\theta)`,
 
 .. math:: \frac{d}{d\theta} E[R] = E\Big[\sum_t \Delta_{i_t} \sum_{s \le t} \nabla \log p_s\Big]
 
-where :math:`p_s` is the probability of what happened in round :math:`s`, differentiated along the game: forward mode
+where :math:`p_s` is the probability of the events of round :math:`s`, differentiated along the game by forward mode
 through the scan. Two traps, both measured here on uniINF's :math:`S_1` (K = 2, T = 100, Pareto losses of index 1.3
 with means 1 and 2):
 
@@ -33,7 +33,7 @@ from jaxbandit.parameters import full_name
 from jaxbandit.types import Array, public_fields
 
 BLOCK = 2048  # games at once; the baseline of a game is the mean of the others in its block
-FAR = 1e30  # stands for a threshold that no loss reaches
+FAR = 1e30  # replaces a threshold that no loss reaches
 
 
 def score(
@@ -46,17 +46,17 @@ def score(
     seed: int = 0,
     plain: bool = False,
 ) -> xr.Dataset:
-    """The derivative of expected regret in a parameter of the policy, by the score of what happened; for T near 100.
+    """Estimates the derivative of expected regret in a parameter of the policy by the score method, for T near 100.
 
     Args:
-      policy: One whose probabilities are smooth in the parameter and whose update jumps at most where the size of the
-        loss passes ``policy.keeps_below(state, t, x, arm)``: uniINF, HTINF.
+      policy: A policy whose probabilities are smooth in the parameter and whose update jumps at most where the size of
+        the loss passes ``policy.keeps_below(state, t, x, arm)``: uniINF, HTINF.
       environment: An environment whose ``survival(z, arm)`` is known: Pareto, Lomax, exponential and Gaussian losses.
-      parameter: Its name.
+      parameter: The name of the parameter.
       horizon: Rounds to play.
       num_seeds: Games, the same as in ``simulate(..., dtype="float64")``.
-      seed: Seeds the games.
-      plain: Score the arms alone, which is wrong where losses are skipped: to see the trap.
+      seed: The seed of the games.
+      plain: Whether to score the arms alone, which is wrong if losses are skipped; it demonstrates the first trap.
 
     Returns:
       ``gradient``, ``gradient_stderr``, ``gradient_std`` (of one game) and mean ``regret``.
@@ -78,8 +78,8 @@ def score(
     ):
         if not hasattr(obj, method):
             raise ValueError(
-                f"{type(obj).__name__} has no {method}(), which the score estimator needs: it knows {which}; "
-                "local() takes any policy and environment"
+                f"{type(obj).__name__} has no {method}(), which the score estimator needs. It supports {which}; "
+                "use local() for any policy and environment"
             )
     name = full_name(policy, parameter)
     attribute = public_fields(type(policy))[name].name
@@ -105,7 +105,7 @@ def score(
 
 @functools.partial(jax.jit, static_argnames="horizon")
 def _play(policy, direction, environment, plain, seed, numbers, horizon: int) -> tuple[Array, Array]:
-    """Estimates of the derivative along ``direction`` [games], and the sums of the arms' means."""
+    """Returns estimates of the derivative along ``direction`` [games], and the sums of the arms' means."""
 
     def game(policy, number):
         costs, log_p = _one_game(policy, environment, plain, game_key(seed, number), horizon)
@@ -116,13 +116,13 @@ def _play(policy, direction, environment, plain, seed, numbers, horizon: int) ->
         return scores, costs
 
     scores, costs = jax.vmap(differentiated)(numbers)  # [games, rounds]
-    # A baseline that does not know the game it is for.
+    # The baseline of a game does not depend on that game.
     others = (costs.sum(axis=0, keepdims=True) - costs) / max(costs.shape[0] - 1, 1)
     return ((costs - others) * scores).sum(axis=1), costs.sum(axis=1)
 
 
 def _one_game(policy, environment, plain, key, horizon: int) -> tuple[Array, Array]:
-    """The mean of the arm played in each round, and the log-probability of all that led to it."""
+    """Returns the mean of the arm played in each round and the log-probability of all events up to it."""
 
     def play_round(carry, t):
         state, log_p = carry
@@ -142,7 +142,7 @@ def _one_game(policy, environment, plain, key, horizon: int) -> tuple[Array, Arr
 
 
 def _conditioned(loss: Array, threshold: Array, survival: Any) -> tuple[Array, Array]:
-    """The same loss, as it moves with the threshold, and the log-probability of the event it fell into.
+    """Returns the same loss as a function of the threshold, and the log-probability of its event.
 
     The events are: above the threshold, below its negative, kept between. Given the event, the loss is a quantile of
     its conditional law at a uniform that stays fixed: u = P(l > loss) moves with the ends of the event's interval.

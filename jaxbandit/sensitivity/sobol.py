@@ -15,14 +15,14 @@ from jaxbandit.parameters import as_box
 from jaxbandit.sensitivity.design import centred_interval, evaluate, range_coordinates, sampler, without_noise
 from jaxbandit.sensitivity.points import pairs_of
 
-NUM_BINS = 10  # of a response curve
+NUM_BINS = 10  # bins of a response curve
 NUM_RESAMPLES = 500
 
 LONG_NAMES = {
     "first_order": "share of the variance of E[R] that the parameter explains alone",
     "total_order": "share of the variance of E[R] that the parameter has a part in",
     "variance": "variance of E[R] over the box",
-    "noise_variance": "what the noise of means over seeds would add to it",
+    "noise_variance": "variance that the noise of means over seeds would add",
     "mean": "mean of E[R] over the box",
     "response": "mean of E[R] over the box, given the parameter",
     "response_stderr": "standard error of that, over the design",
@@ -49,33 +49,33 @@ def sobol(
     dtype: str = "float32",
     engine: Engine | None = None,
 ) -> xr.Dataset:
-    """First-order and total Sobol' indices of expected regret over a box of parameters.
+    """Estimates first-order and total Sobol' indices of expected regret over a box of parameters.
 
-    A design of Saltelli's kind by SALib, ``num_points * (D + 2)`` points for D parameters, is played as one lane axis
-    per policy class; all points meet the same luck. The estimators are Saltelli's (2010), of expected regret itself:
-    what the noise of means over seeds adds is estimated without bias and taken off. Intervals are by bootstrap over the
-    rows of the design and the seeds.
+    SALib makes Saltelli's design of ``num_points * (D + 2)`` points for D parameters. It is played as one lane axis per
+    policy class, and all points use common random numbers. The estimators are Saltelli's (2010), of expected regret
+    itself: the variance that the noise of means over seeds adds is estimated without bias and subtracted. Intervals are
+    by bootstrap over the rows of the design and the seeds.
 
     Args:
       policy: A policy, a ``grid``, or a list; each gets indices of its own.
-      environment: An environment, a ``grid``, or a list; None if ``policy`` is a ``Study``, whose environments tell its
-        policies.
+      environment: An environment, a ``grid``, or a list; None if ``policy`` is a ``Study``, which has
+        environments of its own and gives its policies what they need of them.
       box: Ranges ``[low, high]`` by parameter, independent and uniform in the logarithm. A pair of a list is moved in
         those it has.
       horizon: Rounds to play.
       num_seeds: Games of each point.
       num_points: N, a power of two.
-      seed: Seeds the games and the design.
+      seed: The seed of the games and of the design.
       scale: ``"log"`` or ``"linear"``, for all ranges or by name.
-      level: Coverage of the intervals.
+      level: The coverage of the intervals.
       num_resamples: Bootstrap samples.
       dtype: ``"float32"`` or ``"float64"``.
-      engine: How to run; does not change the numbers.
+      engine: The settings of the engine; they do not change the numbers.
 
     Returns:
       ``first_order`` and ``total_order`` with limits, along ``parameter``; the ``variance`` over the box and the
-      ``noise_variance`` taken off; ``response`` curves along ``bin``. Indices are NaN where the variance is not above
-      the noise.
+      ``noise_variance`` subtracted; ``response`` curves along ``bin``. If the variance is not above the noise, the
+      indices are NaN.
 
     Example:
       >>> import jaxbandit as jb
@@ -145,13 +145,13 @@ def sobol(
 
 
 def indices(table: np.ndarray, *, level: float, num_resamples: int, seed: int) -> dict[str, Any]:
-    """The indices of a played design.
+    """Estimates the indices of a played design.
 
     Args:
-      table: [seeds, rows, 2 + D]: regret at A, at A with column j from B, at B.
-      level: Coverage of the intervals.
+      table: Regret [seeds, rows, 2 + D] at A, at A with column j from B, at B.
+      level: The coverage of the intervals.
       num_resamples: Bootstrap samples.
-      seed: Of the resampling.
+      seed: The seed of the resampling.
     """
     num_seeds, num_rows, width = table.shape
     count = width - 2
@@ -177,7 +177,7 @@ def indices(table: np.ndarray, *, level: float, num_resamples: int, seed: int) -
 
 
 def response(units: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error of values in equal bins of the unit interval; NaN where too few fall."""
+    """Returns mean and standard error of values in equal bins of the unit interval; NaN if a bin has too few."""
     bins = np.minimum((units * NUM_BINS).astype(int), NUM_BINS - 1)
     curve = np.full((2, NUM_BINS), np.nan)
     for n in range(NUM_BINS):
@@ -190,7 +190,7 @@ def response(units: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _forms(weights: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Variance, then the numerators of both kinds of indices: [..., 1 + 2 D], of [..., rows, 2 + D]."""
+    """Returns the variance and the numerators of both indices, [..., 1 + 2 D], of a table [..., rows, 2 + D]."""
     centre = np.einsum("n,...nj->...", weights, table) / table.shape[-1]
     table = table - centre[..., None, None]
     a, mixed, b = table[..., 0], table[..., 1:-1], table[..., -1]

@@ -33,7 +33,7 @@ COLUMNS = {
 
 
 def table(ds: xr.Dataset) -> Table:
-    """A row per policy, environment and parameter."""
+    """Makes a table with a row per policy, environment and parameter."""
     kind, columns = ds.attrs["kind"], COLUMNS[ds.attrs["kind"]]
     shown = Table(
         title=f"{kind}, {ds.attrs['horizon']:,} rounds, {ds.attrs['num_seeds']:,} seeds", title_justify="left"
@@ -51,17 +51,17 @@ def table(ds: xr.Dataset) -> Table:
 
 
 def remarks(ds: xr.Dataset) -> Iterator[str]:
-    """Sentences on noise and on games that failed."""
+    """Yields sentences on noise and on games that failed."""
     failed = int(np.nansum(ds.failed.values))
     if failed:
         yield f"{failed} games failed: their state was not finite (see `failed`)"
     if "noise_variance" in ds:
         share = ds.noise_variance / (ds.noise_variance + ds.variance)
-        yield f"noise was {float(share.max()):.1%} of the variance over the box, at most, and was taken off"
+        yield f"noise was at most {float(share.max()):.1%} of the variance over the box and has been subtracted"
 
 
 def rows(ds: xr.Dataset) -> list[dict[str, Any]]:
-    """Every number of every policy, environment and parameter the pair has; None where one is not finite."""
+    """Returns the numbers of every pair and each of its parameters; None if a number is not finite."""
     ds = labelled(ds)
     names = [
         name for name, variable in ds.data_vars.items() if "parameter" in variable.dims and "bin" not in variable.dims

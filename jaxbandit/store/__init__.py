@@ -1,6 +1,6 @@
-"""The directory of a study: whole files, each named by everything that determines its numbers.
+"""The store of a study's results: a directory of whole files, each named by everything that determines its numbers.
 
 ``directory`` creates and locks the directory, ``cells`` names the files that a study needs, ``cellfile`` writes and
-reads one of them, ``cover`` compares what is needed with what is there, ``writing`` brings files to the disk while the
+reads one of them, ``cover`` compares needed seeds with stored ones, ``writing`` writes files to the disk while the
 next games are played, and ``assemble`` opens a directory as one dataset.
 """

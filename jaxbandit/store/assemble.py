@@ -1,4 +1,4 @@
-"""One dataset of a store's cells, read when it is looked at."""
+"""The dataset of a store's cells, whose values are read when they are used."""
 
 import functools
 import os
@@ -20,18 +20,19 @@ from jaxbandit.store.directory import Store, StoreError
 
 
 def load(directory: str | os.PathLike) -> xr.Dataset:
-    """What a run left in its directory, as one dataset.
+    """Opens the results directory of a run as one dataset.
 
-    Nothing but headers is read until values are asked for, cell by cell; ``ds.chunk()`` hands it to Dask, if that
-    is installed, for reductions of what does not fit into memory. What a study has not played yet is missing
-    (NaN; -1 in ``failed``), and ``seeds`` says how many seeds each cell has. A damaged or foreign file is named in a
-    warning and left out; cells of several platforms are noted in a warning and in ``ds.platforms``.
+    At first only headers are read; values are read cell by cell when they are used. If Dask is installed,
+    ``ds.chunk()`` hands the dataset to it, for reductions of data that do not fit into memory. Games that have not been
+    played yet are missing values (NaN; -1 in ``failed``), and ``seeds`` has the number of seeds of each pair. A damaged
+    or foreign file is named in a warning and left out. Cells of several platforms are noted in a warning and in
+    ``ds.platforms``.
 
     Args:
-      directory: The ``--out`` of ``jaxbandit run``.
+      directory: The ``--out`` directory of ``jaxbandit run``.
 
     Returns:
-      Dimensions ``policy``, ``environment``, ``seed``, ``round`` as from ``simulate``.
+      A dataset with dimensions ``policy``, ``environment``, ``seed``, ``round`` as from ``simulate``.
     """
     store = Store(directory)
     manifest = store.manifest()
@@ -41,7 +42,7 @@ def load(directory: str | os.PathLike) -> xr.Dataset:
 
 
 def opened(source: pathlib.Path) -> xr.Dataset:
-    """What `run` left: the cells of its directory, or else the dataset in one file."""
+    """Opens the results of `run`: the cells of its directory or, if there are none, the dataset in one file."""
     if source.is_dir() and Store(source).manifest() is not None:
         return load(source).load()
     path = source / "dataset.nc" if source.is_dir() else source
@@ -57,7 +58,7 @@ def opened(source: pathlib.Path) -> xr.Dataset:
 
 
 def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header]) -> xr.Dataset:
-    """The dataset of a manifest from the given files."""
+    """Returns the dataset of a manifest, made from the given files."""
     by_game: dict[str, list[Header]] = {}
     for header in headers:
         by_game.setdefault(header.game, []).append(header)
@@ -65,7 +66,7 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
     summary = manifest["keep"] == "summary"
     games, asked = manifest["games"], manifest["seeds"]
     order = _platforms_by_use([header for row in games for game in row for header in by_game.get(game, [])])
-    stops = manifest.get("stops", [[rounds[-1] for _ in row] for row in games])  # where a policy stops earlier
+    stops = manifest.get("stops", [[rounds[-1] for _ in row] for row in games])  # a policy may stop earlier
     pieces = [
         [
             _pick(by_game.get(game, []), count, tuple(n for n in rounds if n <= stop), summary, order)
@@ -76,7 +77,9 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
     counts = [[sum(n <= stop for n in rounds) for stop in row] for row in stops]
     used = [piece.header for row in pieces for cell in row for piece in cell]
     if not used:
-        raise StoreError(f"{store.directory} holds no finished cell of its study yet; run it first")
+        raise StoreError(
+            f"{store.directory} holds no finished cell of its study yet; run it first (`jaxbandit run` with this --out)"
+        )
     coords = {name: (tuple(said["dims"]), _values(said["values"])) for name, said in manifest["coords"].items()}
     seeds = np.asarray([[sum(piece.last - piece.first for piece in cell) for cell in row] for row in pieces])
     if not summary:
@@ -98,13 +101,13 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
 
 
 class _Stack(BackendArray):
-    """A variable over all cells: [policy, environment, ...], read from their files piece by piece."""
+    """A variable of all pairs, [policy, environment, ...], which is read from their files piece by piece."""
 
     def __init__(
         self,
         name: str,
         pieces: list[list[list[Piece]]],
-        counts: list[list[int]],  # of recorded rounds
+        counts: list[list[int]],  # numbers of recorded rounds
         shape: tuple[int, ...],
         dtype: Any,
         complete: bool,
@@ -132,7 +135,7 @@ class _Stack(BackendArray):
         return np.empty((*outer, *inner), self.dtype)
 
     def _cell(self, pieces: list[Piece], count: int, key: tuple) -> np.ndarray:
-        """The values of one cell, missing ones filled."""
+        """Returns the values of one pair, with missing ones filled."""
         if self.summary:
             return self._filled([(self._pooled(pieces, count), 0)] if pieces else [], self.shape[2:])[key]
         seed = key[0]
@@ -150,7 +153,7 @@ class _Stack(BackendArray):
         return block[(inside, *key[1:])]
 
     def _filled(self, parts: list[tuple[np.ndarray, int]], shape: tuple[int, ...]) -> np.ndarray:
-        """Parts at their places along the first axis; arms that an environment lacks are never pulled."""
+        """Puts parts at their places along the first axis; arms that an environment lacks get 0 pulls."""
         fill = -1 if self.name == "failed" else np.nan if np.issubdtype(self.dtype, np.floating) else 0
         out = np.full(shape, fill, self.dtype)
         dims = labels.variable_dims(self.name, len(shape), not self.summary)
@@ -161,7 +164,7 @@ class _Stack(BackendArray):
         return out
 
     def _pooled(self, pieces: list[Piece], count: int) -> np.ndarray:
-        """A summary of several blocks of seeds: exact but for quantiles, which are averaged."""
+        """Combines the summaries of several blocks of seeds: exact except for quantiles, which are averaged."""
         rounds = {"regret_quantile": (slice(None), slice(0, count)), "failed": ()}
         key = rounds.get(self.name, (slice(0, count),) if len(self.shape) > 2 else ())
         read = functools.partial(cellfile.read_part, key=key)
@@ -178,7 +181,7 @@ class _Stack(BackendArray):
 
 
 def pieces_of(pieces: list[list[list[Piece]]]) -> list[Piece]:
-    """All pieces in one list."""
+    """Returns all pieces in one list."""
     return [piece for row in pieces for cell in row for piece in cell]
 
 
@@ -191,19 +194,19 @@ def _pooled_stderr(stderr: np.ndarray, means: np.ndarray, counts: np.ndarray) ->
 
 
 def _shape(name: str, shape: tuple[int, ...], sizes: Any, summary: bool) -> tuple[int, ...]:
-    """The shape over all cells; what is no known dimension keeps its length."""
+    """Returns the shape over all pairs; an unknown dimension keeps its length."""
     dims = labels.variable_dims(name, len(shape), not summary)
     inner = [sizes.get(dim, length) for dim, length in zip(dims, shape, strict=True)]
     return (sizes["policy"], sizes["environment"], *inner)
 
 
 def _complete(seeds: np.ndarray, asked: list[list[int]], ds: xr.Dataset, summary: bool) -> bool:
-    """Whether nothing is missing: every cell as asked for, and all with equally many seeds."""
+    """Returns whether no value is missing: each pair has its wanted seeds, and all have equally many."""
     return bool((seeds == asked).all()) and (summary or bool((seeds == ds.sizes["seed"]).all()))
 
 
 def _pick(headers: Sequence[Header], count: int, rounds: tuple[int, ...], whole: bool, order: list[str]) -> list[Piece]:
-    """Files of one platform if one has all the seeds; otherwise those of several, the most used first."""
+    """Selects files of one platform if these cover as many seeds as all files together, else files of several."""
     ranked = sorted({_platform(header) for header in headers}, key=order.index)
     best: list[Piece] = []
     for name in ranked:
@@ -234,8 +237,8 @@ def _platform_note(used: Sequence[Header], order: list[str]) -> dict[str, str]:
     said = {name: str(value) for name, value in used[0].platform.items()}
     if len(present) > 1:
         warnings.warn(
-            f"cells of {len(present)} platforms stand side by side ({'; '.join(present)}): the law of their numbers is "
-            "the same, the last bits are not",
+            f"cells of {len(present)} platforms stand side by side ({'; '.join(present)}); their numbers follow the "
+            "same law, but the last bits depend on the platform",
             stacklevel=4,
         )
     return {**said, "platforms": "; ".join(present)}

@@ -1,4 +1,4 @@
-"""The file of a cell: a netCDF that says what it holds, with the last state of its games beside the results."""
+"""The file of a cell: a netCDF file with a header, the results and the last state of the games."""
 
 import dataclasses
 import functools
@@ -20,18 +20,18 @@ FORMAT = 1
 _MARK = "jaxbandit_cell"
 _HEADER = "header"
 _STATE = "state"
-_PACKED = f"{_STATE}/packed"  # in a group, so that a reader of results does not meet it
+_PACKED = f"{_STATE}/packed"  # in a group, so that readers of the results do not see it
 _WRITABLE = 1  # H5LT_FILE_IMAGE_OPEN_RW
-_CHUNK_BYTES = 1 << 20  # about what is read and checked at once: larger variables are cut along their rounds
+_CHUNK_BYTES = 1 << 20  # about the size read and checked at once: larger variables are cut along their rounds
 
 
 class BadFileError(ValueError):
-    """A file that is not a whole cell of this format."""
+    """The error of a file that is not a whole cell of this format."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """What a file says about itself, without its numbers."""
+    """The header of a file: its description without its numbers."""
 
     path: pathlib.Path
     game: str
@@ -47,17 +47,17 @@ class Header:
 
     @property
     def num_seeds(self) -> int:
-        """Seeds in it."""
+        """The number of seeds in the file."""
         return self.last - self.first
 
 
 def encode(header: dict[str, Any], variables: dict[str, np.ndarray], state: Snapshot | None) -> bytes:
-    """A cell as the bytes of a netCDF-4 file, every block of numbers with its checksum.
+    """Encodes a cell as the bytes of a netCDF-4 file, in which every block of numbers has a checksum.
 
     Args:
-      header: The fields of ``Header`` that are not in the file anyway.
-      variables: [seed, round, ...] each, or their summary.
-      state: Where the games stood after the last round.
+      header: The fields of ``Header`` that the other arguments do not determine.
+      variables: Arrays [seed, round, ...], or their summary.
+      state: The state of the games after the last round; None to leave it out.
     """
     summary = "regret" not in variables
     coords = {"round": np.asarray(header["rounds"], np.int64), "seed": np.arange(header["first"], header["last"])}
@@ -72,7 +72,7 @@ def encode(header: dict[str, Any], variables: dict[str, np.ndarray], state: Snap
         about = {"t": state.t, "reached": state.reached}
         content[_PACKED] = np.frombuffer(pack(state.arrays(), about), np.uint8)
     layout = tuple((name, dims.get(name), values.shape, values.dtype) for name, values in content.items())
-    # In memory first: HDF5 does not survive a full disk in the middle of a file; bytes do.
+    # The file is made in memory first, because HDF5 cannot handle a disk that fills up in the middle of a file.
     file = h5f.open_file_image(_empty(layout), _WRITABLE)
     text = h5a.create(file, _HEADER.encode(), h5t.py_create(h5py.string_dtype(), logical=True), h5s.create(h5s.SCALAR))
     text.write(np.asarray(json.dumps(header | {"variables": list(variables)}), object))
@@ -84,12 +84,12 @@ def encode(header: dict[str, Any], variables: dict[str, np.ndarray], state: Snap
 
 @functools.lru_cache(64)
 def _empty(layout: tuple[tuple[str, tuple[str, ...] | None, tuple[int, ...], np.dtype], ...]) -> bytes:
-    """A file with everything but the numbers, a few kB.
+    """Returns the bytes of a file without its numbers, a few kB.
 
-    Cells of a sweep differ in those alone: filling in a file takes a third of making it, most of which is h5py's.
+    Cells of a sweep differ in their numbers alone. Filling in such a file takes a third of the time of making one.
 
     Args:
-      layout: Name, dimensions (None: it is one itself), shape and dtype of every array.
+      layout: Name, dimensions (None if the array is a dimension itself), shape and dtype of every array.
     """
     memory = io.BytesIO()
     with h5py.File(memory, "w") as file:
@@ -106,13 +106,13 @@ def _empty(layout: tuple[tuple[str, tuple[str, ...] | None, tuple[int, ...], np.
 
 
 def read_header(path: pathlib.Path) -> Header:
-    """What a file says about itself; ``BadFileError`` if it is cut, foreign or of another format."""
+    """Reads the header of a file; raises ``BadFileError`` if the file is cut, foreign or of another format."""
     try:
         with h5py.File(path, "r") as file:
             if _MARK not in file.attrs:
                 raise BadFileError("is no cell of a jaxbandit study")
             if int(np.asarray(file.attrs[_MARK]).ravel()[0]) != FORMAT:
-                raise BadFileError(f"has format {file.attrs[_MARK]}, this jaxbandit reads {FORMAT}")
+                raise BadFileError(f"has format {file.attrs[_MARK]}, but this jaxbandit reads format {FORMAT}")
             said = json.loads(str(file.attrs[_HEADER]))
             return Header(
                 path=path,
@@ -134,12 +134,12 @@ def read_header(path: pathlib.Path) -> Header:
 
 
 def read_variables(header: Header) -> dict[str, np.ndarray]:
-    """All variables of a file."""
+    """Reads all variables of a file."""
     return {name: read_part(header, name) for name in header.variables}
 
 
 def read_part(header: Header, name: str, key: Any = ...) -> np.ndarray:
-    """A variable of a file, or the part of it at ``key``."""
+    """Reads a variable of a file, or its part at ``key``."""
     try:
         with h5py.File(header.path, "r") as file:
             return np.asarray(file[name][key])  # pyright: ignore[reportIndexIssue]
@@ -150,29 +150,31 @@ def read_part(header: Header, name: str, key: Any = ...) -> np.ndarray:
 
 
 def read_shapes(header: Header) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-    """Shape and dtype of every variable."""
+    """Reads the shape and dtype of every variable."""
     with h5py.File(header.path, "r") as file:
         return {name: (file[name].shape, file[name].dtype) for name in header.variables}  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def read_state(header: Header) -> Snapshot:
-    """Where a cell's games stood after its last round."""
+    """Reads the state of a cell's games after its last round."""
     try:
         arrays, about = unpack(read_part(header, _PACKED).tobytes())
     except ValueError as error:
-        raise BadFileError(f"the states in {header.path} are damaged ({error}); delete it and run again") from None
+        raise BadFileError(
+            f"the states in {header.path} are damaged ({error}); delete it and run the study again"
+        ) from None
     return Snapshot.from_arrays(about["t"], about["reached"], arrays)
 
 
 def final_moments(regret: np.ndarray) -> tuple[float, float, float, float]:
-    """Count, mean, and central sums of squares and cubes of regrets after the last round."""
+    """Returns count, mean, and central sums of squares and cubes of regrets after the last round."""
     mean = float(regret.mean())
     centred = regret - mean
     return float(regret.size), mean, float((centred**2).sum()), float((centred**3).sum())
 
 
 def _checked(dims: Sequence[str], shape: tuple[int, ...], dtype: np.dtype) -> dict[str, Any]:
-    """Storage with checksums; nothing for a coordinate, and for an empty array, which cannot have them."""
+    """Returns storage options with checksums; none for coordinates and for empty arrays, which cannot have them."""
     size = math.prod(shape)
     if not dims or not size:
         return {}

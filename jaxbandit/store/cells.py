@@ -1,9 +1,9 @@
-"""Cells: a study as games to be played, each named by all that determines its numbers.
+"""The pairs and cells of a study, each named by everything that determines its numbers.
 
-A *game* is one policy in one environment, whatever the seeds and however long; its hash covers the policy,
-the environment, the study's seed, dtype, generator and the version of the numerics. A *cell* is a game over a
-range of seeds to a list of recorded rounds; its hash covers those and the platform too. The horizon is
-no part of a game: where neither policy nor environment has it in a field, a longer one is the same game.
+A *pair*, here of class ``Game``, is one policy in one environment, whatever the seeds and the horizon. Its hash covers
+the policy, the environment, the study seed, the dtype, the generator and the version of the numerics. A *cell* is a
+pair over a range of seeds and a list of recorded rounds. Its hash covers these and the platform too. The horizon is
+no part of a pair: if neither policy nor environment has it in a field, a study with a longer horizon has the same pair.
 """
 
 import dataclasses
@@ -28,27 +28,27 @@ from jaxbandit.store.cellfile import Header
 from jaxbandit.studies.study import Study
 from jaxbandit.types import is_static, public_fields
 
-NUMERICS = 11  # raise it when the numbers of any game change: cells of another version are played anew
-CELL_BYTES = 256 << 20  # a cell's results are held in memory to be written: more seeds are more cells
+NUMERICS = 11  # raise it when the numbers of any game change: cells of another version are played again
+CELL_BYTES = 256 << 20  # most memory of a cell's results, which are written at once: more seeds make more cells
 MAX_CELL_SEEDS = 65_536
-OPTIONS = ("num_seeds", "precision", "max_seeds")  # of the study, or of a policy's entry
-_LONG = 64  # arrays with more entries enter a description by their digest
+OPTIONS = ("num_seeds", "precision", "max_seeds")  # keys of the study that a policy's entry may override
+_LONG = 64  # an array with more entries is described by its digest
 
 
 @dataclasses.dataclass(frozen=True)
 class Game:
-    """One policy in one environment.
+    """A pair: one policy in one environment.
 
     Attributes:
       index: Its place in the dataset: (policy, environment).
-      policy: As told by the environment.
+      policy: The policy, with the values that it is given by the environment.
       environment: The environment.
-      about: What determines its numbers, as JSON has it.
-      num_seeds: Seeds to play at least.
+      about: Description, for JSON, of everything that determines its numbers.
+      num_seeds: The least number of seeds to play.
       precision: Relative half-width to reach, if any.
-      max_seeds: Where that ends.
-      stop_at: The round it is played to, if not to the last one of the study.
-      way: How the engine plays it: "native" or "scan".
+      max_seeds: The largest number of seeds that a precision may request.
+      stop_at: The last round of this pair, if that is not the last round of the study.
+      way: The way in which the engine plays it: "native" or "scan".
     """
 
     index: tuple[int, int]
@@ -62,20 +62,20 @@ class Game:
     way: str = "native"
 
     def rounds(self, rounds: Sequence[int]) -> tuple[int, ...]:
-        """Those of the study's recorded rounds that it is played to."""
+        """Returns the study's recorded rounds up to the last round of this pair."""
         return tuple(n for n in rounds if self.stop_at is None or n <= self.stop_at)
 
     @functools.cached_property
     def key(self) -> str:
-        """Its hash."""
+        """The hash of the pair."""
         return digest(self.about)
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A game over seeds ``first`` to ``last`` (exclusive), recorded at ``rounds``.
+    """A pair over seeds ``first`` to ``last`` (exclusive), recorded at ``rounds``.
 
-    ``before`` is the file of the same seeds with the first of these rounds, if the game goes on from there.
+    If the cell continues an earlier one, ``before`` is the file of the same seeds with the first of these rounds.
     """
 
     game: Game
@@ -86,18 +86,18 @@ class Cell:
 
     @property
     def num_seeds(self) -> int:
-        """Seeds in it."""
+        """The number of seeds in the cell."""
         return self.last - self.first
 
     @functools.cached_property
     def name(self) -> str:
-        """Its file's name."""
+        """The name of the cell's file."""
         content = {"game": self.game.key, "platform": platform(self.game.way), "seeds": [self.first, self.last]}
         return f"{self.game.key}-{self.first}-{self.last}-{digest(content | {'rounds': list(self.rounds)})}.nc"
 
 
 def games(study: Study, way: str | None = None) -> list[Game]:
-    """Every policy in every environment; ``way`` is that of the engine, if it was given one."""
+    """Returns every policy in every environment; ``way`` is that of the engine, if the engine was given one."""
     declared, entries = study.declared(), study.policy_entries()
     told = [[entry.grid(one).points for one in (declared if entry.refers else declared[:1])] for entry in entries]
     common = {
@@ -127,7 +127,7 @@ def games(study: Study, way: str | None = None) -> list[Game]:
 
 
 def describe(obj: Any) -> dict[str, Any]:
-    """A policy or environment as JSON has it; equal if and only if it plays the same numbers."""
+    """Describes a policy or environment for JSON; descriptions are equal if and only if the numbers are."""
     cls = type(obj)
     about: dict[str, Any] = {"class": _registered().get(cls, f"{cls.__module__}:{cls.__qualname__}")}
     if cls.__module__.split(".")[0] != "jaxbandit":
@@ -147,13 +147,13 @@ def describe(obj: Any) -> dict[str, Any]:
 
 @functools.cache
 def _registered() -> dict[type, str]:
-    """The classes of the registries by name: a file of the package may move without orphaning results."""
+    """Returns the registered names of classes, so that a module may move without orphaning results."""
     return {cls: name for registry in (POLICIES, ENVIRONMENTS) for name, cls in registry.items()}
 
 
 @functools.cache
 def platform(way: str = "native") -> dict[str, str]:
-    """Returns what the last bits depend on besides the game: nothing but the way, if machine code plays."""
+    """Returns what the last bits depend on besides the pair; for native games that is the way alone."""
     if way == "native":
         return {"way": way}
     device = jax.local_devices()[0]
@@ -163,21 +163,21 @@ def platform(way: str = "native") -> dict[str, str]:
 
 
 def digest(content: Any) -> str:
-    """A short hash of JSON content."""
+    """Returns a short hash of JSON content."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def cell_seeds(game: Game, rounds: Sequence[int], num_measures: int) -> int:
-    """Seeds that go into one cell; a function of the game's shape alone, so that runs agree on it."""
+    """Returns the most seeds of a cell; they depend on the pair's shape alone, so that all runs agree."""
     per_seed = len(rounds) * 8 * (2 + num_measures + game.environment.num_arms)
     fitting = max(64, CELL_BYTES // per_seed)
     return min(MAX_CELL_SEEDS, 1 << (fitting.bit_length() - 1))
 
 
 def by_program(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Cells that are played together, in order of appearance: one program, equal shared fields, the same rounds."""
+    """Groups cells that are played together, in order of appearance: one program, equal shared fields and rounds."""
     groups: dict[Any, list[Cell]] = {}
-    known: dict[int, tuple[str, ...]] = {}  # a table is looked at once, not once per cell
+    known: dict[int, tuple[str, ...]] = {}  # by object, so that a table is hashed once, not once per cell
 
     def shared(point: Any) -> tuple[str, ...]:
         if id(point) not in known:
@@ -191,13 +191,13 @@ def by_program(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 
 def program(cell: Cell) -> tuple:
-    """What is compiled for a cell."""
+    """Returns the key of the program that is compiled for a cell."""
     return structure(cell.game.policy), structure(cell.game.environment)
 
 
 @dataclasses.dataclass(frozen=True)
 class LaneJob(Job):
-    """Any lanes of any cells: lane n is seed ``seed_of[n]`` of ``cells[cell_of[n]]``."""
+    """A job of any lanes of any cells: lane n is seed ``seed_of[n]`` of ``cells[cell_of[n]]``."""
 
     cells: Sequence[Cell] = ()
     cell_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
@@ -206,17 +206,17 @@ class LaneJob(Job):
 
     @property
     def num_lanes(self) -> int:
-        """Games in all."""
+        """The number of games."""
         return self.cell_of.size
 
     def cell(self, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Policy, environment and seed of a lane; every cell has its policy."""
+        """Returns the policy, environment and seed of a lane; every cell has its own policy."""
         cell = self.cell_of[lane]
         return cell, self.environment_of[cell], self.seed_of[lane]
 
 
 def lane_job(cells: Sequence[Cell], cell_of: np.ndarray, seed_of: np.ndarray, study: Study, start: int = 0) -> LaneJob:
-    """A job of the given lanes; environments that several cells share are kept once."""
+    """Returns a job of the given lanes; environments that several cells share are kept once."""
     environments: dict[int, int] = {}
     environment_of = np.asarray(
         [environments.setdefault(id(cell.game.environment), len(environments)) for cell in cells]
@@ -239,7 +239,7 @@ def lane_job(cells: Sequence[Cell], cell_of: np.ndarray, seed_of: np.ndarray, st
 
 @functools.cache
 def _source(module: str) -> str:
-    """A digest of the file a class of one's own comes from: an edited policy is another policy."""
+    """Returns a digest of the file that defines a user's class: an edited policy is another policy."""
     try:
         return hashlib.sha256(inspect.getsource(sys.modules[module]).encode()).hexdigest()[:16]
     except (OSError, TypeError):

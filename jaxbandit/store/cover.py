@@ -1,4 +1,4 @@
-"""Which seeds of a game the store has, and which are to be played."""
+"""The division of a pair's seeds into stored pieces and missing cells."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from jaxbandit.store.cells import Cell, Game
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """Seeds ``first`` to ``last`` (exclusive) of a file."""
+    """A range of a file's seeds, ``first`` to ``last`` (exclusive)."""
 
     header: Header
     first: int
@@ -17,14 +17,14 @@ class Piece:
 
 
 def covered(headers: Sequence[Header], num_seeds: int, rounds: tuple[int, ...], whole: bool) -> list[Piece]:
-    """Pieces of files that hold these rounds, without overlap, in the order of seeds.
+    """Returns pieces of files that hold these rounds, without overlap, in the order of seeds.
 
     Args:
-      headers: Files of one game.
-      num_seeds: Seeds 0 to this are asked for.
-      rounds: The rounds asked for: the first of a file's. (Sums are added from recorded round to recorded
-        round, so other rounds in between may round otherwise.)
-      whole: Files cannot be cut (a summary).
+      headers: Files of one pair.
+      num_seeds: Number of wanted seeds, from seed 0 on.
+      rounds: The wanted rounds. A file is used if these are its first rounds: sums are added from one recorded round
+        to the next, so other rounds in between could change the rounding.
+      whole: Whether files cannot be cut, because they hold summaries.
     """
     usable = [header for header in headers if header.rounds[: len(rounds)] == rounds]
     pieces, at = [], 0
@@ -45,9 +45,9 @@ def covered(headers: Sequence[Header], num_seeds: int, rounds: tuple[int, ...], 
 def missing(
     game: Game, headers: Sequence[Header], num_seeds: int, rounds: tuple[int, ...], whole: bool, at_most: int
 ) -> list[Cell]:
-    """The cells that are still to be played, of at most so many seeds each.
+    """Returns the cells that are still to be played, of at most ``at_most`` seeds each.
 
-    Where a file has the same seeds up to an earlier round, and the state of its games, the cell goes on from it.
+    If a file has the same seeds up to an earlier round, and the state of its games, the cell continues from it.
     """
     earlier = sorted(
         (header for header in headers if header.has_state and rounds[: len(header.rounds)] == header.rounds),

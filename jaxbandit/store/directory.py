@@ -1,12 +1,12 @@
-"""The directory of a study: cells that are whole or not there, and what is under way.
+"""The directory of a study, with its finished cells and its unfinished games.
 
-    store.json      what the directory holds: labels, coordinates, the games of the dataset
+    store.json      manifest: labels, coordinates, the pairs of the dataset
     cells/*.nc      finished cells
-    parts/*.nc      pieces of cells that are not finished
+    parts/*.part    finished seeds of unfinished cells
     checkpoints/*   games between two rounds
-    lock            held by the run at work
+    lock            lock file of the present run
 
-Every file is written under a temporary name, synced and renamed, so a name stands for the whole of a file.
+Every file is written under a temporary name, synced and renamed, so a file with its final name is whole.
 """
 
 import contextlib
@@ -34,11 +34,11 @@ FORMAT = 1
 
 
 class StoreError(Exception):
-    """The directory cannot be used; says why and what to do."""
+    """The error of a directory that cannot be used; its message has the cause and the remedy."""
 
 
 class Store:
-    """A study's directory; made when it is first written to."""
+    """A study's directory; it is created when it is first written to."""
 
     def __init__(self, directory: str | os.PathLike):
         self.directory = pathlib.Path(directory)
@@ -47,7 +47,7 @@ class Store:
         self.checkpoints = self.directory / "checkpoints"
 
     def prepare(self) -> None:
-        """Makes the directories; ``StoreError`` if that cannot be, or if another version's files are there."""
+        """Creates the directories; raises ``StoreError`` if that fails or if they hold another version's files."""
         try:
             for path in (self.cells, self.parts, self.checkpoints):
                 path.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ class Store:
         self.manifest()
 
     def manifest(self) -> dict[str, Any] | None:
-        """What ``store.json`` says; None if there is none yet."""
+        """Reads ``store.json``; returns None if it does not exist yet."""
         path = self.directory / "store.json"
         try:
             said = json.loads(path.read_text(encoding="utf-8"))
@@ -69,17 +69,17 @@ class Store:
         except FileNotFoundError:
             return None
         except NotADirectoryError:
-            raise StoreError(f"{self.directory} is no directory") from None
+            raise StoreError(f"{self.directory} is not a directory; give another one with --out") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(
-                f"{path} cannot be read ({error}); the cells beside it are whole: move {path.name} away and run the "
+                f"{path} cannot be read ({error}); the cells beside it are whole. Move {path.name} away and run the "
                 "study again"
             ) from None
         if found != FORMAT:
             raise StoreError(
-                f"{self.directory} was written by jaxbandit {said.get('jaxbandit', '?')} in format {found}, this is "
-                f"{__version__} with format {FORMAT}; nothing was changed: use that version, or another directory "
-                "(--out)"
+                f"{self.directory} was written by jaxbandit {said.get('jaxbandit', '?')} in format {found}, but this "
+                f"is jaxbandit {__version__} with format {FORMAT}; nothing was changed. Use that version, or give "
+                "another directory with --out"
             )
         return said
 
@@ -89,17 +89,17 @@ class Store:
         self.write(self.directory / "store.json", json.dumps(said, indent=1).encode())
 
     def headers(self) -> list[Header]:
-        """Every whole cell; what is not one is named in a warning and left alone."""
+        """Returns the header of every whole cell; warns about every other file and leaves it unchanged."""
         found = []
         for path in sorted(self.cells.glob("*.nc")):
             try:
                 found.append(cellfile.read_header(path))
             except BadFileError as error:
-                warnings.warn(f"{path} {error}; it is not used", stacklevel=2)
+                warnings.warn(f"{path} {error}; this file is not used", stacklevel=2)
         return found
 
     def write(self, path: pathlib.Path, content: bytes | memoryview) -> None:
-        """A file, whole or not at all."""
+        """Writes a file, either whole or not at all."""
         temporary = path.with_name(f".{path.name}.{_writer()}.tmp")
         try:
             try:
@@ -115,12 +115,12 @@ class Store:
         except OSError as error:
             free = _free_space(self.directory)
             raise StoreError(
-                f"cannot write {path} ({len(content):,} bytes): {error.strerror or error}{free}. What was finished is "
-                "whole and stays; make room and run the same command to go on"
+                f"cannot write {path} ({len(content):,} bytes): {error.strerror or error}{free}. Finished cells are "
+                "whole and kept. Make room and run the same command to continue"
             ) from None
 
     def clear_temporary(self) -> None:
-        """Removes what killed processes left half-written: of this host, or a day old."""
+        """Removes half-written files of killed processes, if these ran on this host or the files are a day old."""
         for folder in (self.directory, self.cells, self.parts, self.checkpoints):
             for path in folder.glob(".*.tmp"):
                 process = path.name.removesuffix(".tmp").rpartition("-")[2]
@@ -131,7 +131,7 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the store; a second run is refused. The lock of a process that died is free."""
+        """Holds the store, so that a second run is refused. If the process dies, the lock is released."""
         path = self.directory / "lock"
         with path.open("a+", encoding="utf-8") as file:
             if fcntl is not None:
@@ -156,7 +156,7 @@ class Store:
 
 
 def _writer() -> str:
-    """This thread among all that may write to one directory."""
+    """Returns a name of this thread that is unique among all writers to one directory."""
     return f"{socket.gethostname()}-{threading.get_ident()}-{os.getpid()}"
 
 
@@ -177,7 +177,7 @@ def _free_space(directory: pathlib.Path) -> str:
 
 
 def _sync_directory(directory: pathlib.Path) -> None:
-    """Makes a rename last through a power failure, where the system can."""
+    """Makes a rename survive a power failure, if the system supports that."""
     with contextlib.suppress(OSError, AttributeError):
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:

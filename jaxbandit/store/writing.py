@@ -1,14 +1,14 @@
-"""Files on their way to the disk while the next games are played."""
+"""The writing of files in the background while the next games are played."""
 
 import concurrent.futures
 from collections.abc import Callable, Sequence
 from typing import Self
 
-WRITERS = 8  # files on their way at once: a sync is mostly waiting
+WRITERS = 8  # files written at once; most of the time of a sync is waiting
 
 
 class Writing:
-    """The files of one block of games; those of the next wait for them, so that memory stays bounded."""
+    """The writer of a block's files; those of the next block wait for them, so that memory stays bounded."""
 
     def __init__(self):
         self._pool = concurrent.futures.ThreadPoolExecutor(WRITERS)
@@ -23,12 +23,12 @@ class Writing:
             self.wait()
 
     def begin(self, tasks: Sequence[Callable[[], None]], then: Callable[[], None]) -> None:
-        """Waits for the block before, then starts the files of this one; ``then`` is called when they are there."""
+        """Waits for the previous block, then starts to write this block's files; ``then`` is called after them."""
         self.wait()
         self._under_way, self._then = [self._pool.submit(task) for task in tasks], then
 
     def wait(self) -> None:
-        """Returns when all files are there; raises what went wrong with one."""
+        """Waits until all files are written; raises the error of a file that could not be written."""
         under_way, self._under_way = self._under_way, []
         concurrent.futures.wait(under_way)
         for future in under_way:

@@ -1,6 +1,6 @@
-"""Study files: their text, their entries and sections, and the checks that come before the first round.
+"""Study files: their text, their entries and sections, and the checks before the first round.
 
-``study`` holds the whole of a study, ``entries`` makes policies and environments of its entries and ``as_entry`` goes
-the way back, ``sections`` and ``figures`` check what else a study asks for, ``quick`` cuts a study down, and
-``study_file`` reads the text and puts what is wrong with it into words.
+``study`` holds the whole of a study, ``entries`` makes policies and environments from its entries, and ``as_entry``
+makes entries from policies and environments. ``sections`` and ``figures`` check the optional sections and figures,
+``quick`` cuts a study down, and ``study_file`` reads the text and words its errors.
 """

@@ -1,4 +1,4 @@
-"""The way back: a policy, environment or grid as the entry of a study file that makes it."""
+"""The inverse of ``entries``: the entry of a study file that makes a policy, environment or grid."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from jaxbandit.grid import Grid, is_axis
 from jaxbandit.policies import POLICIES
 from jaxbandit.types import public_fields
 
-CALLED = "called"  # the key of a field ``name``: in an entry, ``name`` is the class's
+CALLED = "called"  # the key for a field called ``name``: in an entry, ``name`` is the name of the class
 REGISTRIES: dict[str, dict[str, type]] = {"policies": POLICIES, "environments": ENVIRONMENTS}
 
 Values = dict[str, Any]
 
 
 def as_table(obj: Any, section: str) -> Values:
-    """A policy, environment or grid as the table that makes it; what a field has two axes for stays an array."""
+    """Returns the table that makes a policy, environment or grid; a field with two axes stays an array."""
     if isinstance(obj, Mapping):
         known = REGISTRIES[section].get(obj.get("name", ""))
         specs = public_fields(known) if known else {}
@@ -30,7 +30,10 @@ def as_table(obj: Any, section: str) -> Values:
     if not dataclasses.is_dataclass(cls):
         raise ValueError(f"an entry of {section} must be a table, an object or a grid, got {obj!r}")
     if "<locals>" in cls.__qualname__ or cls.__module__ == "__main__":
-        raise ValueError(f"{cls.__qualname__} cannot be named in a study; put it in a module that can be imported")
+        raise ValueError(
+            f"{cls.__qualname__} cannot be named in a study, because a function or a script defines it; put it in a "
+            "module that can be imported"
+        )
     name = next((key for key, known in REGISTRIES[section].items() if known is cls), None)
     table: Values = {"name": name or f"{cls.__module__}:{cls.__qualname__}"}
     point = obj.points[0] if isinstance(obj, Grid) else obj
@@ -42,7 +45,7 @@ def as_table(obj: Any, section: str) -> Values:
                 value = [np.asarray(entry) for entry in value] if swept else np.asarray(value)
             given = _field_value(value, spec, section)
             if is_axis(spec, given) and not swept:
-                given = [given]  # one number per arm: as it stands it would be swept
+                given = [given]  # one number per arm: without the outer list it would be swept
             table[CALLED if key == "name" else key] = given
     if isinstance(obj, Grid):
         table |= {key: table.pop(key) for key in obj.axes if key in table}  # axes in their own order
@@ -51,7 +54,7 @@ def as_table(obj: Any, section: str) -> Values:
 
 
 def held_tables(table: Mapping[str, Any]) -> list[str]:
-    """Fields of an entry, and of those inside it, that hold arrays: they are not for TOML."""
+    """Returns the fields of an entry, and of entries inside it, that hold arrays: TOML cannot store them."""
     places = []
     for key, value in table.items():
         for part in value if isinstance(value, list | tuple) else [value]:
@@ -63,7 +66,7 @@ def held_tables(table: Mapping[str, Any]) -> list[str]:
 
 
 def _field_value(value: Any, spec: dataclasses.Field | None, section: str) -> Any:
-    """A field's value as TOML has it, but for arrays of two axes where the field, as far as is known, takes them."""
+    """Converts a field's value for TOML, except arrays of two axes if the field takes them or is unknown."""
     if spec is None or spec.metadata.get("table"):
         if isinstance(value, np.ndarray | jax.Array) and value.ndim > 1:
             return np.asarray(value)
@@ -73,7 +76,7 @@ def _field_value(value: Any, spec: dataclasses.Field | None, section: str) -> An
 
 
 def _plain(value: Any, section: str) -> Any:
-    """A value as TOML has it."""
+    """Converts a value to one that TOML can store."""
     if isinstance(value, np.ndarray | np.generic | jax.Array):
         return value.tolist()
     if isinstance(value, Mapping) or dataclasses.is_dataclass(value):

@@ -1,4 +1,4 @@
-"""Entries of a study file: a table with a ``name`` becomes the policies or environments it stands for."""
+"""Entries of a study file: tables with a ``name``, from which policies or environments are made."""
 
 import dataclasses
 import functools
@@ -7,7 +7,7 @@ import math
 import pathlib
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -21,11 +21,13 @@ from jaxbandit.tables import readers
 from jaxbandit.types import check_single, public_fields
 
 ENVIRONMENT = "environment"  # the value of a field that a policy takes from the environment
-OLD_ENVIRONMENT = "world"  # as study files had it up to 0.1
+OLD_ENVIRONMENT = "world"  # the word of study files up to 0.1
+# Keys of an entry, or parameters that a section moves, that choose another class than the name says.
+VARIANTS = {"uniinf": ("uniinf_variant", ("threshold", "scale_loss", "damped"))}
 BY_REFERENCE = ("horizon", "moment_order", "moment_bound")
-# Keys that multiply what a policy takes from the environment: a policy that is told the wrong thing.
+# Keys that multiply a value which a policy takes from the environment, so that the policy is given a wrong value.
 FACTORS = {f"{name}_factor": name for name in BY_REFERENCE}
-# Keys of an entry that are no fields of its class (a field of the same name goes first).
+# Keys of an entry that are not fields of its class (a field of the same name takes precedence).
 OPTIONS = {
     "policies": ("label", "num_seeds", "precision", "max_seeds", "stop_at"),
     "environments": ("label", "moment_order"),
@@ -33,7 +35,7 @@ OPTIONS = {
 
 Values = dict[str, Any]
 # Entries that are made from files: registry name -> a function of (the entry's values, the study's directory) that
-# returns the class's fields, paths taken relative to that directory. A class of one's own has it as a static
+# returns the class's fields. Paths are relative to that directory. A user's own class has this function as a static
 # method ``from_study``.
 PREPARE: dict[str, Callable[[Values, pathlib.Path], Values]] = {
     "replay": readers.replay_fields,
@@ -43,21 +45,21 @@ PREPARE: dict[str, Callable[[Values, pathlib.Path], Values]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Declared:
-    """What a policy may take from an environment by reference."""
+    """The values that a policy may take from an environment by reference."""
 
     environment: Any
     horizon: int
     moment_order: float | None
 
     def moment_bound(self, order: float) -> float | None:
-        """The sigma of ``E|l|^order <= sigma^order``, if the environment knows it."""
+        """Returns the sigma of ``E|l|^order <= sigma^order``; None if the environment does not know it."""
         moment = getattr(self.environment, "moment", None)
         return None if moment is None else float(moment(order))
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One ``[[policies]]`` or ``[[environments]]`` table, checked."""
+    """A checked ``[[policies]]`` or ``[[environments]]`` table."""
 
     name: str
     cls: type
@@ -68,7 +70,7 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """What heads its labels: its own choice, the registry key or the class's name."""
+        """The first word of the entry's labels: its own label, the registry key or the class's name."""
         known = {**POLICIES, **ENVIRONMENTS}
         return self.options.get("label") or (registry_name(self.cls, known) if ":" in self.name else self.name)
 
@@ -81,7 +83,7 @@ class Entry:
         )
 
     def grid(self, declared: Declared | None = None) -> Grid:
-        """Its points; references are looked up in ``declared``."""
+        """Returns the entry's points; references are looked up in ``declared``."""
         rows = combinations(self.axes, self.zipped)
         points = [self.cls(**self._resolved(self.fixed | row, declared)) for row in rows]
         for point in points:
@@ -93,11 +95,11 @@ class Entry:
     def _resolved(self, values: Values, declared: Declared | None) -> Values:
         factors = {FACTORS[name]: values[name] for name in FACTORS if name in values}
         values = {name: value for name, value in values.items() if name not in FACTORS}
-        for name in BY_REFERENCE:  # in this order: the bound is that of the order the policy is told
+        for name in BY_REFERENCE:  # in this order, because the bound depends on the order that the policy is given
             if not isinstance(values.get(name), str):
                 if name in factors:
                     raise ValueError(
-                        f"{self.name}.{name}_factor multiplies what the environment declares; set "
+                        f"{self.name}.{name}_factor multiplies the value that the environment declares; set "
                         f'{name} = "{ENVIRONMENT}", '
                         f"got {values.get(name)!r}"
                     )
@@ -115,12 +117,18 @@ class Entry:
                     f"give {self.name}.{name} a number"
                 )
             values[name] = found
-        # Last: who is told a wrong order is told the bound of the right one.
+        # Applied last: a policy that is given a wrong moment order still gets the bound of the true order.
         return values | {name: factor * values[name] for name, factor in factors.items()}
 
 
+def _variant(name: str, keys: Collection[str]) -> str:
+    """Returns the name of the class that has these keys: that of a variant, if one of them is not the paper's."""
+    variant, own = VARIANTS.get(name, (name, ()))
+    return variant if any(key in own for key in keys) else name
+
+
 def _current(key: str, value: Any) -> Any:
-    """Returns a value of an entry in today's words."""
+    """Returns a value of an entry, with the old word replaced by the current one."""
     if key not in BY_REFERENCE or value != OLD_ENVIRONMENT:
         return value
     now = f'{key} = "{OLD_ENVIRONMENT}" is now written {key} = "{ENVIRONMENT}"'
@@ -134,8 +142,9 @@ def read_entry(
     directory: pathlib.Path,
     defaults: Values,
     data: pathlib.Path | None = None,
+    moved: Collection[str] = (),
 ) -> Entry:
-    """An entry, checked; ``defaults`` fill fields the class has and the table leaves out.
+    """Reads and checks an entry; ``defaults`` fill fields that the class has and the table leaves out.
 
     Paths of tables are relative to ``data`` if that is given, else to ``directory``.
     """
@@ -143,7 +152,7 @@ def read_entry(
     name = table.pop("name", None)
     if not isinstance(name, str):
         raise ValueError(f"an entry of [[{section}]] has no name; {suggest('', names(section))}")
-    cls = find_class(name, section, directory)
+    cls = find_class(_variant(name, {*table, *moved}) if section == "policies" else name, section, directory)
     fields = public_fields(cls)
     allowed = [option for option in OPTIONS[section] if option not in fields]
     options = {key: table.pop(key) for key in allowed if key in table}
@@ -179,12 +188,12 @@ def read_entry(
 
 
 def names(section: str) -> list[str]:
-    """Every name a section knows: those in the box, then those of installed packages."""
+    """Returns every name that a section knows: those of jaxbandit, then those of installed packages."""
     return [*REGISTRIES[section], *sorted(_installed(section))]
 
 
 def find_class(name: str, section: str, directory: pathlib.Path) -> type:
-    """A class by registry key, entry point, or ``package.module:Class``; looks beside the study file too."""
+    """Finds a class by registry key, entry point, or ``package.module:Class``; also looks beside the study file."""
     if ":" in name:
         return _imported(name, name, section, directory)
     if name in REGISTRIES[section]:
@@ -196,7 +205,7 @@ def find_class(name: str, section: str, directory: pathlib.Path) -> type:
 
 
 def _installed(section: str) -> dict[str, str]:
-    """Entry points of other packages, name -> ``package.module:Class``."""
+    """Returns the entry points of other packages, name -> ``package.module:Class``."""
     return {entry.name: entry.value for entry in metadata.entry_points(group=f"jaxbandit.{section}")}
 
 
@@ -204,7 +213,7 @@ def _imported(name: str, target: str, section: str, directory: pathlib.Path) -> 
     module, _, attribute = target.partition(":")
     beside = str(directory.resolve())
     if beside not in sys.path:
-        sys.path.append(beside)  # last, so that it hides nothing
+        sys.path.append(beside)  # at the end, so that it hides no other module
     try:
         found = importlib.import_module(module)
         for part in attribute.split("."):
@@ -214,7 +223,7 @@ def _imported(name: str, target: str, section: str, directory: pathlib.Path) -> 
             f"cannot load {name!r} in [[{section}]]: {error}; write package.module:Class, installed or beside the study"
         ) from None
     if not isinstance(found, type) or not dataclasses.is_dataclass(found):
-        raise ValueError(f"{name!r} in [[{section}]] is no class made with @jaxbandit.types.pytree")
+        raise ValueError(f"{name!r} in [[{section}]] is no class made with @jaxbandit.types.pytree; name one")
     return found
 
 
@@ -234,7 +243,7 @@ def _checked_zip(name: str, zipped: Any, axes: Values) -> tuple[tuple[str, ...],
         if key not in axes:
             raise ValueError(f"{name}.zip names {key!r}, which is not swept; {suggest(str(key), list(axes))}")
         if flat.count(key) > 1:
-            raise ValueError(f"{name}.zip names {key!r} twice; put all that advance together into one group")
+            raise ValueError(f"{name}.zip names {key!r} twice; put all fields that advance together into one group")
     for group in zipped:
         lengths = {key: len(axes[key]) for key in group}
         if len(set(lengths.values())) > 1:
@@ -255,7 +264,7 @@ def _check_options(name: str, options: Values) -> None:
 
 
 def _nested(value: Any, section: str, directory: pathlib.Path, data: pathlib.Path | None) -> Any:
-    """A table with a name stands for an environment inside an environment; a list of such tables is swept."""
+    """Replaces a table with a name by the environment that it makes; a list of such tables is swept."""
     if isinstance(value, dict):
         points = _inner_points(value, section, directory, data)
         return points[0] if len(points) == 1 else list(points)
@@ -268,5 +277,5 @@ def _inner_points(table: Values, section: str, directory: pathlib.Path, data: pa
     entry = read_entry(table, section, directory, {}, data)
     if entry.options:
         named = ", ".join(entry.options)
-        raise ValueError(f"{entry.name} inside another entry takes no {named}; give it to the outer one")
+        raise ValueError(f"{entry.name} inside another entry takes no {named}; set {named} in the outer entry")
     return entry.grid().points

@@ -1,4 +1,4 @@
-"""Which figures a study asks for: names and options, checked before anything is played."""
+"""The figures of a study: names and options, which are checked before any game is played."""
 
 import dataclasses
 import tomllib
@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxbandit.grid import suggest
 
-# Name -> its own options. `jaxbandit.plots` draws them, `jaxbandit.analysis.comparison` writes the table.
+# Name of a figure -> its own options. `jaxbandit.plots` draws them, `jaxbandit.analysis.comparison` writes the table.
 FIGURES: dict[str, tuple[str, ...]] = {
     "regret": (),
     "growth": (),
@@ -22,7 +22,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "table": (),
 }
 REQUIRED = {"sweep": ("x",), "atlas": ("x", "y")}
-NEED_ENVIRONMENTS = ("both_worlds", "table")  # they tell stochastic environments from adversarial ones
+NEED_ENVIRONMENTS = ("both_worlds", "table")  # they distinguish stochastic environments from adversarial ones
 COMMON = ("policies", "environments", "file", "title")
 
 
@@ -31,12 +31,12 @@ class Figure:
     """One figure of a study.
 
     Attributes:
-      name: Of ``FIGURES``.
-      options: Its own, e.g. the axes of an atlas.
-      policies: Labels, or what heads them, to show; all if empty.
-      environments: Likewise.
-      file: Its file's name without the ending.
-      title: Heads it; the study's title if empty.
+      name: A name of ``FIGURES``.
+      options: The figure's own options, e.g. the axes of an atlas.
+      policies: Labels, or first words of labels, of the policies to show; all if empty.
+      environments: Labels, or first words of labels, of the environments to show; all if empty.
+      file: Name of the figure's file without the ending.
+      title: Title of the figure; the study's title if empty.
     """
 
     name: str
@@ -48,12 +48,12 @@ class Figure:
 
 
 def need_environments(study: str) -> bool:
-    """Whether a figure that a study file (its text) names cannot be drawn without the environments."""
+    """Returns whether a figure of a study (given as text) cannot be drawn without the environments."""
     return any(figure.name in NEED_ENVIRONMENTS for figure in read_figures(tomllib.loads(study).get("figures", [])))
 
 
 def read_figures(entries: Sequence[str | Mapping[str, Any]]) -> list[Figure]:
-    """The figures of a study, checked; an entry is a name, or a table with a ``name`` and options.
+    """Reads and checks the figures of a study; an entry is a name, or a table with a ``name`` and options.
 
     Example:
       >>> [figure.file for figure in read_figures(["table", {"name": "sweep", "x": "moment_bound_factor"}])]

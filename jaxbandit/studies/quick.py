@@ -1,4 +1,4 @@
-"""Quick studies: the same policies, environments and figures, cut down to what compiles and plays in seconds."""
+"""Quick studies: the same policies, environments and figures, cut down to compile and play in seconds."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 
 ROUNDS, SEEDS = 2_000, 64
-OPTIONS = ("zip", "arms")  # lists in an entry that are no sweep
+OPTIONS = ("zip", "arms")  # keys of lists in an entry that are not swept
 COUNTS = ("budget",)  # fields that count rounds of the horizon
 
 
 def thinned(table: Mapping[str, Any], sweeps: Sequence[str], share: float = 1.0) -> dict[str, Any]:
-    """An entry with its sweeps cut to their two ends, or to the first value where each would compile anew.
+    """Cuts an entry's sweeps to their two ends, or to the first value if each value needs its own program.
 
     Args:
       table: An entry of a study file.
       sweeps: The keys that are swept.
-      share: Of the rounds that are played; what counts rounds shrinks with them.
+      share: Fraction of the rounds that is played; fields that count rounds shrink with it.
 
     Example:
       >>> thinned({"name": "pareto", "tail_index": [1.2, 1.4, 1.6], "means": [[0.5, 1], [0.5, 1, 1]]},
@@ -36,7 +36,7 @@ def thinned(table: Mapping[str, Any], sweeps: Sequence[str], share: float = 1.0)
 
 
 def sweeps_of(table: Mapping[str, Any]) -> list[str]:
-    """Keys of an environment inside an environment that are swept: lists, of lists for what has one value per arm."""
+    """Returns the swept keys of a nested environment: lists, or lists of lists for fields with one value per arm."""
     listed = [key for key, value in table.items() if isinstance(value, list) and key not in OPTIONS]
     return [key for key in listed if key not in ("means", "lengths") or isinstance(table[key][0], list)]
 

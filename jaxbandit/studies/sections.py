@@ -1,4 +1,4 @@
-"""Optional sections of a study file: what else to ask of its policies and environments."""
+"""The optional sections of a study file: sensitivity, tuning, and the search for the worst instance."""
 
 import warnings
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Section(pydantic.BaseModel):
         old = {key: key.replace("worlds", "environments") for key in content if "worlds" in str(key)}
         for key, current in old.items():
             if current in cls.model_fields and current not in content:
-                message = f"the key {key!r} is now {current!r}; the old word is read in this release"
+                message = f"the key {key!r} is now {current!r}; the old word is still read in this release"
                 warnings.warn(message, FutureWarning, stacklevel=2)
                 content = {current if name == key else name: value for name, value in content.items()}
         for key in content:
@@ -39,30 +39,30 @@ class Section(pydantic.BaseModel):
 
     @classmethod
     def read(cls, **values: Any):
-        """The settings, checked; ``ValueError`` with the key and the remedy."""
+        """Checks and returns settings; raises ``ValueError`` with the key and the remedy."""
         try:
             return cls.model_validate(values)
         except pydantic.ValidationError as error:
             raise ValueError(problems(error.errors())) from None
 
     def but(self, **values: Any):
-        """The same settings with others in the place of some."""
+        """Returns the same settings with some values replaced."""
         return self.read(**(dict(self) | values))
 
 
 class Sensitivity(Section):
-    """``[sensitivity]``: how regret depends on parameters; docs/sensitivity.md goes through it.
+    """The section ``[sensitivity]``: how regret depends on parameters; docs/sensitivity.md explains the keys.
 
     Attributes:
-      local: Parameters whose derivatives are wanted.
-      step: Step of their logarithms, for all or by name.
+      local: Parameters whose derivatives are estimated.
+      step: Step of their logarithms, one for all or by name.
       check_seeds: Seeds that also play at half the step; default one in 16.
       box: Ranges ``[low, high]`` by parameter, for Sobol' indices and screening.
-      scale: ``log`` or ``linear``, for all ranges or by name.
-      methods: Of the box: ``sobol``, ``morris``.
-      num_points: Rows of the Sobol' design, a power of two; the points are so many times (parameters + 2).
-      num_trajectories: Of the Morris design; the points are so many times (parameters + 1).
-      num_seeds: Games of each point of a design; default the study's, which is also that of ``local``.
+      scale: ``log`` or ``linear``, one for all ranges or by name.
+      methods: Methods that use the box: ``sobol``, ``morris``.
+      num_points: Rows of the Sobol' design, a power of two; it has num_points x (parameters + 2) points.
+      num_trajectories: Trajectories of the Morris design; it has num_trajectories x (parameters + 1) points.
+      num_seeds: Seeds of each point of a design; default that of the study, which ``local`` always uses.
       level: Coverage of the intervals.
     """
 
@@ -91,7 +91,7 @@ class Sensitivity(Section):
         return self
 
     def check(self, pairs: Sequence[tuple[Any, Any]]) -> None:
-        """Raises where policies and environments, as pairs, do not have what is asked for."""
+        """Raises ``ValueError`` if the pairs do not have the parameters that the section names."""
         try:
             having(pairs, self.local)
             names = list(self.box)
@@ -101,7 +101,7 @@ class Sensitivity(Section):
             raise ValueError(f"sensitivity: {error}") from None
 
     def quick(self) -> "Sensitivity":
-        """The same with designs cut down to seconds."""
+        """Returns the same section with designs cut down to seconds."""
         small = {
             "num_points": min(self.num_points, QUICK_POINTS),
             "num_trajectories": min(self.num_trajectories, QUICK_TRAJECTORIES),
@@ -112,28 +112,28 @@ class Sensitivity(Section):
 
 
 class Tune(Section):
-    """How to tune; ``docs/tuning.md`` goes through the keys.
+    """The section ``[tune]``: how to tune policies; docs/tuning.md explains the keys.
 
     Attributes:
-      parameters: The policy's parameters with their bounds, or a list of names: then a factor of 1000 around the value.
-      environments: Ranges of the environments' parameters to draw environments from; none: the environments as they
-        are.
+      parameters: The policy's parameters with their bounds, or a list of names; then the bounds are a factor of 1000
+        around the value.
+      environments: Ranges of parameters from which environments are drawn. If empty, the study's environments are used.
       objective: ``mean`` of the final regret, or its ``cvar``: the mean of the worst games.
-      level: The CVaR is that of the worst ``1 - level`` of all games.
-      gradient: ``spsa``, two lanes per seed, or coupled ``differences``, two for each parameter.
-      step: Half the distance of the two lanes, in log-parameters.
-      optimiser: A name in optax, or a table with ``name`` and its arguments; from Python also an optimiser.
+      level: The CVaR is the mean of the worst ``1 - level`` of all games.
+      gradient: ``spsa``, two lanes per seed, or coupled ``differences``, two lanes for each parameter.
+      step: Half the distance between the two lanes, in log-parameters.
+      optimiser: A name in optax, or a table with ``name`` and its arguments; in Python also an optax optimiser.
       learning_rate: A number, or a table with the ``name`` of an optax schedule and its arguments; default a cosine
         decay from 0.2 over all steps.
-      steps: At most so many.
-      num_seeds: Games per step and environment, fresh ones in every step.
+      steps: Largest number of steps.
+      num_seeds: Games per step and environment; every step plays fresh seeds.
       num_environments: Environments per step.
       check_every: Steps between two looks at the held-out environments.
-      patience: Ends after so many looks without an improvement.
-      held_out_environments: How many are held out, where environments are drawn.
-      held_out_seeds: Games in each.
-      test_environments: Unseen environments of the final comparison, where environments are drawn.
-      test_seeds: Games in each.
+      patience: Number of looks without an improvement after which the search ends.
+      held_out_environments: If environments are drawn, the number of those held out.
+      held_out_seeds: Games in each held-out environment.
+      test_environments: If environments are drawn, the number of unseen ones in the final comparison.
+      test_seeds: Games in each environment of the final comparison.
     """
 
     parameters: Ranges | list[str]
@@ -155,18 +155,18 @@ class Tune(Section):
     test_seeds: int = pydantic.Field(default=256, ge=2)
 
     def quick(self) -> "Tune":
-        """The same cut down to a few seconds."""
+        """Returns the same section cut down to a few seconds."""
         least = {"steps": 8, "num_seeds": 16, "check_every": 4, "held_out_seeds": 16, "test_seeds": 32}
         least |= {"num_environments": 4, "held_out_environments": 8, "test_environments": 32}
         return self.but(**{name: min(getattr(self, name), most) for name, most in least.items()})
 
 
 class Worst(Section):
-    """How to look for the worst instance; ``docs/tuning.md`` goes through the keys.
+    """The section ``[worst]``: how to search for the worst instance; docs/tuning.md explains the keys.
 
     Attributes:
       parameters: The environment's parameters with their ranges.
-      horizons: Lengths of game, each with a search of its own; default that of the study.
+      horizons: Horizons, each with its own search; default that of the study.
       objective: ``regret``, or ``ratio``: regret in units of the minimax order at the environment's own alpha and
         sigma.
       method: ``evolution`` or ``gradient``.
@@ -176,10 +176,10 @@ class Worst(Section):
       optimiser: As in ``Tune``.
       learning_rate: As in ``Tune``.
       steps: Generations, or steps of the gradient.
-      num_seeds: Games per point, fresh ones in every step.
-      finalists: Points that are played again under other luck, to choose one.
-      final_seeds: Games of each in that.
-      test_seeds: Fresh games of the one chosen: what is reported.
+      num_seeds: Games per point; every step plays fresh seeds.
+      finalists: Number of points that are played again on other seeds, to choose one.
+      final_seeds: Games of each finalist.
+      test_seeds: Fresh games of the chosen point, whose regret is reported.
     """
 
     parameters: Ranges
@@ -205,7 +205,13 @@ class Worst(Section):
         return horizons
 
     def quick(self, longest: int) -> "Worst":
-        """The same cut down to a few seconds; horizons beyond ``longest`` are left out."""
+        """Returns the same section cut down to a few seconds; horizons beyond ``longest`` are left out."""
         least = {"steps": 6, "num_seeds": 16, "final_seeds": 32, "test_seeds": 64}
         horizons = self.horizons and ([n for n in self.horizons if n <= longest] or [longest])
         return self.but(horizons=horizons, **{name: min(getattr(self, name), most) for name, most in least.items()})
+
+
+def moved_by(*sections: Section | None) -> set[str]:
+    """Returns the names of the parameters that sections of a study move."""
+    fields = [vars(section).get(key, ()) for section in sections if section for key in ("local", "box", "parameters")]
+    return {name for field in fields for name in field}

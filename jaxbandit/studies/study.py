@@ -1,4 +1,4 @@
-"""Study files: what to play, read from TOML and checked before anything runs."""
+"""Studies: policies, environments and settings, read from TOML and checked before any game is played."""
 
 import pathlib
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from jaxbandit.grid import Grid, for_run, suggest
 from jaxbandit.studies import entries, quick
 from jaxbandit.studies.entries import Declared, Entry
 from jaxbandit.studies.figures import Figure, read_figures
-from jaxbandit.studies.sections import Sensitivity, Tune, Worst
+from jaxbandit.studies.sections import Sensitivity, Tune, Worst, moved_by
 from jaxbandit.studies.study_file import EXAMPLES, SYNONYMS, problems, read_file
 from jaxbandit.tables.readers import each_table
 
@@ -19,35 +19,35 @@ MAX_SEEDS = 65_536
 
 
 class DataNeededError(ValueError):
-    """A study plays on tables that its user has to point to."""
+    """The error of a study whose tables have to be given with ``--data``."""
 
 
 class Study(pydantic.BaseModel):
     """A study: every policy in every environment; lists of values are sweep axes.
 
-    docs/studies.md goes through the fields with examples.
+    docs/studies.md explains the fields with examples.
 
     Attributes:
-      title: Heads the table, the figure and the dataset.
+      title: Title of the table, the figures and the dataset.
       horizon: Rounds to play; also the horizon of every policy that needs one and names none.
-      num_seeds: Independent games per policy and environment.
+      num_seeds: Independent games per pair.
       policies: Tables with ``name`` (registry key, entry point or ``package.module:Class``) and fields;
-        from Python also policies and grids.
-      environments: Likewise; a field that is an environment itself is a table with a ``name``.
-      seed: Seeds the study.
+        in Python also policies and grids.
+      environments: The same for environments; a field that is an environment itself is a table with a ``name``.
+      seed: The study seed.
       record: Number of log-spaced rounds, or the rounds to record at.
       dtype: ``float32`` or ``float64``.
       keep: ``seeds`` or ``summary``.
-      measures: Names to record besides regret.
-      precision: Add seeds until the 95 % band of the final mean regret is this narrow, relative to it.
-      max_seeds: Where that ends at the latest.
-      extendable: Keep the last state of every game, from which a longer horizon goes on.
-      sensitivity: What ``jaxbandit sensitivity`` asks of the study.
-      tune: What ``jaxbandit tune`` tunes, and how.
-      worst: Where ``jaxbandit worst`` looks for the worst instance, and how.
-      figures: Names, or tables with a ``name`` and options, of what to draw; by default all that the results allow.
-      quick_policies: Names, or labels, of those a quick run plays; all if empty.
-      needs_data: What the study needs in the directory given as ``--data``, and how to get it.
+      measures: Names of measures to record besides regret.
+      precision: Relative half-width of the final mean regret's 95 % band; seeds are added until it is reached.
+      max_seeds: The largest number of seeds that a precision may request.
+      extendable: Whether to keep the last state of every game, from which a longer horizon continues.
+      sensitivity: Settings of ``jaxbandit sensitivity``.
+      tune: Settings of ``jaxbandit tune``.
+      worst: Settings of ``jaxbandit worst``.
+      figures: Names of figures, or tables with a ``name`` and options; by default all that the results allow.
+      quick_policies: Names or labels of the policies that a quick run plays; all if empty.
+      needs_data: Description of the tables that the study needs in the ``--data`` directory, and how to get them.
 
     Example:
       >>> import jaxbandit as jb
@@ -87,7 +87,7 @@ class Study(pydantic.BaseModel):
 
     _directory: pathlib.Path = pydantic.PrivateAttr(default=pathlib.Path())
     _data: pathlib.Path | None = pydantic.PrivateAttr(default=None)
-    _table_rounds: int | None = pydantic.PrivateAttr(default=None)  # that tables must have, if not all of the study's
+    _table_rounds: int | None = pydantic.PrivateAttr(default=None)  # least rounds of tables; None: all of the study's
     _text: str | None = pydantic.PrivateAttr(default=None)
     _tables: list[dict[str, Any]] | None = pydantic.PrivateAttr(default=None)
     _grids: list[tuple[Entry, Grid]] | None = pydantic.PrivateAttr(default=None)  # tables are read once
@@ -98,12 +98,12 @@ class Study(pydantic.BaseModel):
         except pydantic.ValidationError as error:
             raise ValueError(problems(error.errors(), EXAMPLES)) from None
 
-    # Validation with a context need not go through it: to pydantic it is the usual one.
+    # Pydantic treats this ``__init__`` as its own, so that validation with a context does not call it.
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
 
     @classmethod
     def load(cls, path: str | pathlib.Path, data: str | pathlib.Path | None = None, *, quick: bool = False) -> "Study":
-        """A study file, checked; tables are looked for in ``data`` if given, ``quick`` cuts it down."""
+        """Reads and checks a study file; ``data`` is the directory of its tables, and ``quick`` cuts it down."""
         path = pathlib.Path(path)
         text, content = read_file(path)
         study = parse(content, str(path), path.parent, data, QUICK_ROUNDS if quick else None)
@@ -117,7 +117,7 @@ class Study(pydantic.BaseModel):
         return path
 
     def toml(self) -> str:
-        """The study as TOML: the text it was loaded from, or a new one that says only what is not default."""
+        """Returns the study as TOML: the text it was loaded from, or a new text without default values."""
         import tomli_w
 
         if held := self.held_tables():
@@ -128,11 +128,11 @@ class Study(pydantic.BaseModel):
         return self._text or tomli_w.dumps(self.model_dump(exclude_defaults=True))
 
     def held_tables(self) -> list[str]:
-        """Where the study holds a table as an array, which is for a file of its own, not for TOML."""
+        """Returns the fields that hold a table as an array, which TOML cannot store."""
         return [place for entry in (*self.policies, *self.environments) for place in entries.held_tables(entry)]
 
     def changed(self, **values: Any) -> "Study":
-        """The same study with other values, checked again."""
+        """Returns the same study with other values, checked again."""
         content = self.model_dump(exclude_defaults=True) | values
         try:
             return Study.model_validate(content, context={"directory": self._directory, "data": self._data})
@@ -140,7 +140,7 @@ class Study(pydantic.BaseModel):
             raise ValueError(problems(error.errors())) from None
 
     def quick(self) -> "Study":
-        """The same study cut down to a few seconds: fewer rounds and seeds, sweeps to their ends."""
+        """Returns the study cut down to a few seconds: fewer rounds and seeds, and only the ends of sweeps."""
         horizon = min(self.horizon, QUICK_ROUNDS)
         record = self.record if isinstance(self.record, int) else [n for n in self.record if n <= horizon] or 64
         seeds = min(self.num_seeds, QUICK_SEEDS)
@@ -168,43 +168,44 @@ class Study(pydantic.BaseModel):
         return thin
 
     def rounds(self) -> list[int]:
-        """The rounds to record at, with those where single policies stop."""
+        """Returns the rounds to record, including those at which single policies stop."""
         rounds = recorded_rounds(self.horizon, self.record).tolist()
         return sorted({*rounds, *self.stops()})
 
     def stops(self) -> list[int]:
-        """Rounds before the last at which policies stop."""
+        """Returns the rounds before the last at which policies stop."""
         last = int(recorded_rounds(self.horizon, self.record)[-1])
         stops = (entry.options.get("stop_at", last) for entry in self.policy_entries())
         return [stop for stop in stops if stop < last]
 
     def figure_list(self) -> list[Figure]:
-        """The checked entries of ``figures``."""
+        """Returns the checked entries of ``figures``."""
         return read_figures(self.figures)
 
     @property
     def directory(self) -> pathlib.Path:
-        """Where paths in the study start, and where its own modules are looked for."""
+        """The directory of the study's relative paths and of its own modules."""
         return self._directory.resolve()
 
     @property
     def data(self) -> pathlib.Path | None:
-        """Where its tables are, if not beside its file."""
+        """The directory of the study's tables; None if they are beside its file."""
         return self._data
 
     def policy_entries(self) -> list[Entry]:
-        """The checked entries of ``policies``."""
-        return [
-            entries.read_entry(table, "policies", self._directory, {"horizon": table.get("stop_at", self.horizon)})
-            for table in self.policies
-        ]
+        """Returns the checked entries of ``policies``."""
+        return [self._policy_entry(table, moved_by(self.sensitivity, self.tune)) for table in self.policies]
+
+    def _policy_entry(self, table: dict[str, Any], moved: set[str]) -> Entry:
+        defaults = {"horizon": table.get("stop_at", self.horizon)}
+        return entries.read_entry(table, "policies", self._directory, defaults, moved=moved)
 
     def environment_entries(self) -> list[Entry]:
-        """The checked entries of ``environments``."""
+        """Returns the checked entries of ``environments``."""
         return [entry for entry, _ in self._environments()]
 
     def declared(self) -> list[Declared]:
-        """Returns every environment with what it declares."""
+        """Returns every environment with the values that it declares."""
         return [
             Declared(
                 environment=point,
@@ -216,12 +217,12 @@ class Study(pydantic.BaseModel):
         ]
 
     def policy_grids(self, declared: Declared | None = None) -> list[Grid]:
-        """A grid per entry of ``policies``, as told by ``declared`` (the first if none is given)."""
+        """Returns a grid per entry of ``policies``, given the values of ``declared`` (default: the first one)."""
         declared = declared or self.declared()[0]
         return [entry.grid(declared) for entry in self.policy_entries()]
 
     def pairs(self) -> list[tuple[Any, Any]]:
-        """Every policy, as told by the environment, with every environment; the environment fastest."""
+        """Returns every pair; the policy is given the environment's values, and the environment varies fastest."""
         declared = self.declared()
         told = [[entry.grid(one).points for one in declared] for entry in self.policy_entries()]
         return [
@@ -232,18 +233,18 @@ class Study(pydantic.BaseModel):
         ]
 
     def environment_grids(self) -> list[Grid]:
-        """A grid per entry of ``environments``; environments that depend on the number of rounds are told it."""
+        """Returns a grid per entry of ``environments``; those that depend on the number of rounds are given it."""
         return [grid for _, grid in self._environments()]
 
     def _environment_tables(self) -> list[dict[str, Any]]:
-        """The entries of ``environments``, one for each file where they name tables by a pattern."""
+        """Returns the entries of ``environments``; a pattern of tables makes one entry for each file."""
         if self._tables is None:
             place, rounds = self._data or self._directory, self._last_round("replay")
             self._tables = [one for table in self.environments for one in each_table(table, place, rounds)]
         return self._tables
 
     def _last_round(self, name: str) -> int:
-        """The last round that an environment of that name is played to."""
+        """Returns the last round that an environment of that name is played to."""
         last = int(recorded_rounds(self.horizon, self.record)[-1])
         return min(last, self._table_rounds or last) if name == "replay" else last
 
@@ -274,7 +275,7 @@ class Study(pydantic.BaseModel):
         return content | tables
 
     def model_post_init(self, context: Any) -> None:
-        """Builds everything once, so that a bad value is found before anything runs."""
+        """Builds all policies and environments once, so that a bad value is found before any game is played."""
         if context and "directory" in context:
             self._directory = pathlib.Path(context["directory"])
             self._data = None if context.get("data") is None else pathlib.Path(context["data"])
@@ -286,7 +287,7 @@ class Study(pydantic.BaseModel):
                 raise ValueError(f"quick_policies names {name!r}; {suggest(name, list(dict.fromkeys(known)))}")
         for section in entries.REGISTRIES:
             if not getattr(self, section):
-                raise ValueError(f"[[{section}]] is empty; name at least one")
+                raise ValueError(f"[[{section}]] is empty; add at least one entry with a name")
         recorded_rounds(self.horizon, self.record)
         declared = self.declared()
         for entry in self.policy_entries():
@@ -304,12 +305,12 @@ def parse(
     data: str | pathlib.Path | None = None,
     table_rounds: int | None = None,
 ) -> Study:
-    """A table as a checked ``Study``; paths are relative to ``directory``, those of tables to ``data`` if given.
+    """Makes a checked ``Study`` from a table; paths are relative to ``directory``, those of tables to ``data`` if any.
 
-    Tables in stored order must have all rounds of the study, or ``table_rounds``.
+    Tables in stored order must have all rounds of the study, or ``table_rounds`` if that is given.
     """
     if content.get("needs_data") and data is None:
-        raise DataNeededError(f"{where} plays on tables of your own, in --data DIR: {content['needs_data']}")
+        raise DataNeededError(f"{where} needs your own tables; pass them with --data DIR: {content['needs_data']}")
     try:
         context = {"directory": pathlib.Path(directory), "data": data, "table_rounds": table_rounds}
         return Study.model_validate(content, context=context)

@@ -1,11 +1,11 @@
-"""A study file as text, and what is wrong with one in words: which key, what it must be, what to write."""
+"""The text of a study file, and the wording of its errors: the key, its allowed values, and what to write."""
 
 import pathlib
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# What newcomers call keys of a study file, and what to write where one is missing.
+# Words that newcomers use for keys of a study file, and examples of what to write if a key is missing.
 SYNONYMS = dict.fromkeys(("world", "worlds", "env", "envs", "environment"), "environments") | {"policy": "policies"}
 EXAMPLES = {
     "horizon": "e.g. horizon = 10_000",
@@ -16,7 +16,7 @@ EXAMPLES = {
 
 
 def read_file(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
-    """The text of a study file and what it says, or an error that names the file."""
+    """Reads a study file; returns its text and its content, or raises ``ValueError`` with the file's name."""
     try:
         text = path.read_text(encoding="utf-8")
         return text, tomllib.loads(text)
@@ -25,24 +25,24 @@ def read_file(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
             f"{path} does not exist; give the path of a study file such as experiments/quickstart.toml"
         ) from None
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+        raise ValueError(f"{path} cannot be read: {error.strerror}; give the path of a study file") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from None
 
 
 def problems(errors: Sequence[Mapping[str, Any]], examples: Mapping[str, str] | None = None) -> str:
-    """What pydantic found, in the words of this package: the field, what it must be, what it is.
+    """Words the errors of pydantic for users: the field, its allowed values, and its value.
 
     Args:
-      errors: ``ValidationError.errors()``.
-      examples: By field, what to write where it is missing.
+      errors: The result of ``ValidationError.errors()``.
+      examples: For each field, the text to write if it is missing.
     """
     return "; ".join(_problem(error, examples or {}) for error in errors)
 
 
 def _problem(error: Mapping[str, Any], examples: Mapping[str, str]) -> str:
     kind, context = error["type"], error.get("ctx", {})
-    # Of a field that takes one type or another, pydantic names the type too.
+    # If a field takes one type or another, pydantic adds the name of the type.
     where = ".".join(str(part) for part in error["loc"] if part not in ("int", "float", "str", "list[int]"))
     limits = {
         "greater_than": "> {gt:g}",

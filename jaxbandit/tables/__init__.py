@@ -1,5 +1,5 @@
 """Tables of measured losses: readers of the files that people keep them in, and the inspection of their tails.
 
-``readers`` makes an array of a file, ``aslib`` reads scenarios of the algorithm selection library, and ``inspection``
-says what a table shows before anybody plays on it.
+``readers`` turns a file into an array, ``aslib`` reads scenarios of the algorithm selection library, and ``inspection``
+estimates tails, gap and scale of a table before anything is played on it.
 """

@@ -1,4 +1,4 @@
-"""Scenarios of the algorithm selection library: solvers run on instances, some without an end.
+"""Reader of scenarios of the algorithm selection library: solvers run on instances, and some runs do not end.
 
 References:
   Bischl et al., ASlib: a benchmark library for algorithm selection, Artificial Intelligence 237, 2016;
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-PENALTY = 10  # PAR10: a run that did not end well counts as ten times the cutoff
+PENALTY = 10  # PAR10: a run that did not end with status ok counts as ten times the cutoff
 
 _CELL = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?:[^,'"\s][^,]*)?)\s*(,|$)""")
 _NEEDED = ("instance_id", "algorithm", "runstatus")
@@ -26,15 +26,15 @@ class Runs(NamedTuple):
 
 
 def read_scenario(folder: pathlib.Path) -> Runs:
-    """The runs of a scenario, in the order in which instances and algorithms appear.
+    """Returns the runs of a scenario, in the order in which instances and algorithms appear.
 
-    Where the performance is a running time, a run that did not end with status ``ok``, or not within the
+    If the performance is a running time, a run that did not end with status ``ok``, or not within the
     ``algorithm_cutoff_time`` of ``description.txt``, counts as ten times that cutoff (PAR10). Repetitions are
-    averaged after that. Other measures are taken as they stand. Of several measures the first is read.
+    averaged after that. Other measures are read unchanged. If there are several measures, the first is read.
     """
     path = folder / "algorithm_runs.arff"
     if not path.is_file():
-        raise ValueError(f"{folder} is a folder without algorithm_runs.arff; an ASlib scenario has one")
+        raise ValueError(f"{folder} has no algorithm_runs.arff; pass the folder of an ASlib scenario, which has one")
     about = _description(folder / "description.txt")
     names, rows = _arff(path)
     missing = [name for name in _NEEDED if name not in names]
@@ -64,12 +64,12 @@ def _score(where: str, cell: str, is_ok: bool, is_time: bool, cutoff: float | No
     try:
         value = np.nan if cell == "?" else float(cell)
     except ValueError:
-        raise ValueError(f"{where}: {cell[:40]!r} is no number") from None
+        raise ValueError(f"{where}: {cell[:40]!r} is not a number") from None
     if not is_time or (is_ok and (cutoff is None or value <= cutoff or np.isnan(value))):
         return value
     if cutoff is None:
         raise ValueError(
-            f"{where}: a run without an end, and no algorithm_cutoff_time in description.txt to count it by; add one"
+            f"{where}: the run did not end, and description.txt has no algorithm_cutoff_time to count it by; add one"
         )
     return PENALTY * cutoff
 
@@ -77,7 +77,7 @@ def _score(where: str, cell: str, is_ok: bool, is_time: bool, cutoff: float | No
 def _measure(path: pathlib.Path, names: list[str], about: dict[str, list[str]]) -> str:
     known = [name for name in names if name not in (*_NEEDED, "repetition")]
     if not known:
-        raise ValueError(f"{path} has no attribute of performance; it has {', '.join(names)}")
+        raise ValueError(f"{path} has no performance attribute; its attributes are {', '.join(names)}")
     named = about.get("performance_measures", known)[0].lower()
     if named not in known:
         raise ValueError(f"description.txt names the measure {named!r}, but {path} has {', '.join(known)}")
@@ -95,7 +95,7 @@ def _cutoff(folder: pathlib.Path, about: dict[str, list[str]]) -> float | None:
 
 
 def _description(path: pathlib.Path) -> dict[str, list[str]]:
-    """The plain values and lists at the top level of a YAML file; nothing if there is no file."""
+    """Returns the plain values and lists at the top level of a YAML file; empty if there is no file."""
     if not path.is_file():
         return {}
     about: dict[str, list[str]] = {}
@@ -114,7 +114,7 @@ def _description(path: pathlib.Path) -> dict[str, list[str]]:
 
 
 def _arff(path: pathlib.Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The attributes' names in small letters, and the data with its line numbers."""
+    """Returns the names of the attributes in lower case, and the data with line numbers."""
     names: list[str] = []
     rows: list[tuple[int, list[str]]] = []
     in_data = False
@@ -129,11 +129,11 @@ def _arff(path: pathlib.Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
             continue
         cells = _cells(line)
         if cells is None or len(cells) != len(names):
-            count = "cells that do not end" if cells is None else f"{len(cells)} cells"
+            count = "entries with wrong quotes" if cells is None else f"{len(cells)} entries"
             raise ValueError(f"{path}, line {number}: {count}, but there are {len(names)} attributes")
         rows.append((number, cells))
     if not rows:
-        raise ValueError(f"{path} holds no runs; they follow a line @DATA")
+        raise ValueError(f"{path} holds no runs; put them after a line @DATA")
     return names, rows
 
 

@@ -1,4 +1,4 @@
-"""What a measured table says about itself before anything is played on it: tails, gap, scale, assumptions."""
+"""Inspection of a measured table before anything is played on it: tails, gap, scale, assumptions."""
 
 import dataclasses
 import math
@@ -9,17 +9,17 @@ import numpy as np
 from jaxbandit.environments.measured import Truncated, truncated_mean
 
 FRACTIONS = (0.1, 0.05, 0.02, 0.01, 0.005)  # of an arm's losses taken as its tail
-LEAST = 10  # exceedances below which no tail index is estimated
+LEAST = 10  # with fewer exceedances no tail index is estimated
 QUANTILES = (0.5, 0.9, 0.99)
 INITIAL_SCALE = 4.0  # uniINF's S_1
 DRIFT = 3.0  # standard errors by which estimates at two thresholds may differ
 
 
 def hill(values: np.ndarray, count: int) -> float:
-    r"""Hill's estimate of the tail index of :math:`|\ell|` from its ``count`` largest values.
+    r"""Returns Hill's estimate of the tail index of :math:`|\ell|` from its ``count`` largest values.
 
-    :math:`k / \sum_{i \le k} \log(X_{(i)} / X_{(k+1)})`, with a standard error of :math:`a / \sqrt k` where values are
-    independent. NaN where the (k+1)-th is 0 or absent, infinite where all that are larger equal it.
+    It is :math:`k / \sum_{i \le k} \log(X_{(i)} / X_{(k+1)})`, and its standard error is :math:`a / \sqrt k` if values
+    are independent. It is NaN if the (k+1)-th value is 0 or absent, and infinite if all larger values equal it.
 
     Example:
       >>> round(hill(np.exp([3.0, 2.0, 1.0, 0.0]), 2), 6)  # logarithms lie 2 and 1 above the threshold
@@ -32,7 +32,7 @@ def hill(values: np.ndarray, count: int) -> float:
 
 
 def hill_path(values: np.ndarray, counts: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Hill's estimate for each of ``counts``: the ordinates of a Hill plot."""
+    """Returns Hill's estimate for each of ``counts``: the ordinates of a Hill plot."""
     size = np.abs(np.asarray(values, np.float64))
     ordered = np.sort(size[np.isfinite(size)])[::-1]
     logs = np.log(ordered[ordered > 0])
@@ -46,7 +46,10 @@ def hill_path(values: np.ndarray, counts: Sequence[int] | np.ndarray) -> np.ndar
 
 
 def skipped_rounds(size: float, num_arms: int, rounds: int) -> float:
-    """Rounds uniINF spends skipping losses of this size: ``32 K log T ln(l / C_1)``, ``C_1 = S_1 K / (4 (K - 1))``."""
+    """Estimates the rounds in which uniINF skips losses of this size.
+
+    They are ``32 K log T ln(l / C_1)`` with ``C_1 = S_1 K / (4 (K - 1))``.
+    """
     if num_arms < 2:
         return 0.0
     first_threshold = INITIAL_SCALE * num_arms / (4 * (num_arms - 1))
@@ -57,21 +60,21 @@ def skipped_rounds(size: float, num_arms: int, rounds: int) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Inspection:
-    """What ``jaxbandit inspect`` prints; per-arm arrays are [K].
+    """The results of ``jaxbandit inspect``; per-arm arrays are [K].
 
     Attributes:
-      arms: Their names.
+      arms: Names of the arms.
       rounds: T.
-      missing: Entries that are no finite number; every statistic is of the others.
-      means: Per arm.
+      missing: Number of entries that are not finite; all statistics leave them out.
+      means: Mean loss of each arm.
       tail_fractions: The thresholds: fractions of an arm's losses taken as its tail.
-      tail_index: Hill's estimates [thresholds, K], NaN where fewer than ten losses are beyond.
-      stable: Whether an arm's estimates at all thresholds agree within three standard errors; so they do for 99 % of
-        independent Pareto arms. False where fewer than two thresholds can be estimated.
+      tail_index: Hill's estimates [thresholds, K], NaN if fewer than ten losses exceed the threshold.
+      stable: Whether an arm's estimates at all thresholds agree within three standard errors, as they do for 99 % of
+        independent Pareto arms. False if fewer than two thresholds can be estimated.
       best: The arm with the least mean.
-      gap: What separates the best mean from the second.
+      gap: The second least mean minus the least.
       gap_z: The gap in standard errors of the paired difference of the two arms, rounds taken as independent.
-      quantiles: Of ``|loss|`` over all entries, at 50, 90 and 99 %.
+      quantiles: Quantiles of ``|loss|`` over all entries, at 50, 90 and 99 %.
       skipped: Rounds uniINF would spend skipping losses of those sizes.
       truncated: The least truncated mean of the best arm.
       persistence: Median over arms of the rank correlation of one round's loss with the next.
@@ -94,17 +97,17 @@ class Inspection:
 
     @property
     def scale(self) -> float:
-        """What makes the 99 % quantile of ``|loss|`` one."""
+        """The factor that makes the 99 % quantile of ``|loss|`` one."""
         return 1 / self.quantiles[-1] if self.quantiles[-1] > 0 else 1.0
 
     @property
     def typical_index(self) -> np.ndarray:
-        """The median over arms at each threshold, NaN where no arm has one."""
+        """The median tail index over arms at each threshold; NaN if no arm has an estimate."""
         rows = [row[~np.isnan(row)] for row in self.tail_index]
         return np.asarray([np.median(row) if row.size else np.nan for row in rows])
 
     def assumptions(self) -> list[tuple[str, str, str]]:
-        """(assumption, ``yes``, ``no`` or ``unclear``, why) for what the theory asks of an environment."""
+        """Returns (assumption, ``yes``, ``no`` or ``unclear``, reason) for each assumption of the theory."""
         return [self._tail(), self._sign(), self._unique(), self._independent()]
 
     def _tail(self) -> tuple[str, str, str]:
@@ -145,12 +148,12 @@ class Inspection:
 
 
 def inspect(losses: np.ndarray, arms: Sequence[str], fractions: Sequence[float] = FRACTIONS) -> Inspection:
-    """Looks at a table [T, K] in which missing entries are NaN."""
+    """Inspects a table [T, K] in which missing entries are NaN."""
     table = np.asarray(losses, np.float64)
     known = np.isfinite(table)
     empty = np.flatnonzero(~known.any(axis=0))
     if empty.size:
-        raise ValueError(f"arm {arms[empty[0]]!r} has no entry; drop it from the table")
+        raise ValueError(f"arm {arms[empty[0]]!r} has no finite entry; drop it from the table")
     columns = [column[here] for column, here in zip(table.T, known.T, strict=True)]
     means = np.asarray([column.mean() for column in columns])
     ranked = np.argsort(means, kind="stable")
@@ -198,7 +201,7 @@ def _tails(columns: Sequence[np.ndarray], fractions: Sequence[float]) -> tuple[n
 
 
 def _agree(index: np.ndarray, counts: np.ndarray) -> bool:
-    """Whether estimates on nested tails differ by no more than chance: 1/a is a mean of k exponentials of mean 1/a."""
+    """Returns whether estimates on nested tails agree up to chance: 1/a is a mean of k exponentials of mean 1/a."""
     widest = np.argmax(counts)
     inverse = 1 / index
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -220,6 +223,6 @@ def _rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks with ties at their middle."""
+    """Returns ranks; tied values share the middle of their ranks."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(count) - (count - 1) / 2)[place]

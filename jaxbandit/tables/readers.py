@@ -1,4 +1,4 @@
-"""Readers of measured tables: one loss per round and arm, from the files people keep them in."""
+"""Readers of measured tables, one loss per round and arm: NumPy, CSV and Parquet files, ASlib scenarios."""
 
 import csv
 import dataclasses
@@ -16,21 +16,21 @@ from jaxbandit.environments.measured import arm_names, as_table
 from jaxbandit.environments.replay import Replay
 from jaxbandit.tables import aslib
 
-TABLE_FIELDS = {"replay": "losses", "scheduled": "means"}  # what stands in the file that an entry names as ``table``
-TABLE_OPTIONS = ("key", "arms", "header")  # keys of such an entry that go to ``read_table``
+TABLE_FIELDS = {"replay": "losses", "scheduled": "means"}  # the field that an entry's ``table`` file holds
+TABLE_OPTIONS = ("key", "arms", "header")  # keys of such an entry that ``read_table`` receives
 _ENDINGS = (".npy", ".npz", ".csv", ".parquet")
 _KINDS = ".npy, .npz, .csv, .parquet, or an ASlib scenario folder"
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A measured table, as read.
+    """A measured table, as read from its file.
 
     Attributes:
       losses: [T, K] float64; one row per round, one column per arm.
       arms: Names of the columns.
-      name: What results call it: the file's name without its ending, and the key of the array.
-      rewards: The source says that larger is better.
+      name: The table's name in results: the file's name without its ending, and the key of the array.
+      rewards: Whether the source declares that larger is better.
     """
 
     losses: np.ndarray
@@ -39,7 +39,7 @@ class Table:
     rewards: bool = False
 
     def replay(self, **options: Any) -> Replay:
-        """The environment that replays this table; ``options`` are fields of ``Replay``."""
+        """Returns the environment that replays this table; ``options`` are fields of ``Replay``."""
         return Replay(losses=self.losses, **{"name": self.name, "rewards": self.rewards} | options)
 
 
@@ -51,17 +51,17 @@ def read_table(
     header: bool | None = None,
     missing: bool = False,
 ) -> Table:
-    r"""Reads a table of losses, whole or not at all.
+    r"""Reads a whole table of losses; raises ``ValueError`` if any part of it is invalid.
 
     Args:
       path: A ``.npy``, ``.npz``, ``.csv`` or ``.parquet`` file with one row per round and one column per arm, or an
-        ASlib scenario folder: rounds are its instances and arms its algorithms in order of appearance, runs that did
-        not end well count as ten times the cutoff (PAR10), repetitions are averaged.
+        ASlib scenario folder. Of a scenario, rounds are the instances and arms the algorithms in order of appearance,
+        runs that did not end with status ok count as ten times the cutoff (PAR10), and repetitions are averaged.
       key: The array of an ``.npz`` file; default ``losses``, or the only table in it.
       arms: The columns to keep, by name and in this order; default all.
       header: Whether a ``.csv`` starts with the arms' names. By default it must, and a first line of numbers is an
-        error: nobody can tell it from a header of numbers.
-      missing: Take entries that are missing, NaN or infinite as NaN; otherwise they are errors.
+        error, because the numbers could be names or a round.
+      missing: Whether missing, NaN and infinite entries are read as NaN; otherwise they are errors.
 
     Example:
       >>> import pathlib, tempfile, jaxbandit as jb
@@ -76,9 +76,9 @@ def read_table(
     where = str(path)
     suffix = path.suffix.lower()
     if key is not None and suffix != ".npz":
-        raise ValueError(f"key={key!r} names an array of an .npz file, but {where} is none; leave key out")
+        raise ValueError(f"key={key!r} names an array of an .npz file, but {where} is not one; leave key out")
     if header is not None and suffix != ".csv":
-        raise ValueError(f"header={header} is for .csv files, but {where} is none; leave header out")
+        raise ValueError(f"header={header} is for .csv files, but {where} is not one; leave header out")
     try:
         found = _read(path, suffix, key, header)
     except FileNotFoundError:
@@ -87,7 +87,7 @@ def read_table(
         raise ValueError(f"{where} cannot be read: {error}") from None
     names = found.arms or arm_names(np.shape(found.values)[-1] if np.ndim(found.values) else 0)
     _check_names(where, names)
-    losses = as_table(where, found.values, names, missing=True)  # a column that is dropped may have gaps
+    losses = as_table(where, found.values, names, missing=True)  # dropped columns may have missing entries
     if arms is not None:
         chosen = [_index(where, names, arm) for arm in arms]
         names, losses = tuple(names[n] for n in chosen), losses[:, chosen]
@@ -97,7 +97,7 @@ def read_table(
 
 
 def replay_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, Any]:
-    """The fields of a ``replay`` entry of a study; ``table`` names a file, from the study's directory."""
+    """Returns the fields of a study's ``replay`` entry; ``table`` names a file relative to the study's directory."""
     read, values = _named_table("replay", values, directory)
     if read is None:
         return values
@@ -109,9 +109,10 @@ def replay_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, 
 
 
 def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -> list[dict[str, Any]]:
-    """A ``replay`` entry whose ``table`` is a pattern such as ``*.npz``: an entry for each file, labelled by its name.
+    """Expands a ``replay`` entry whose ``table`` is a pattern such as ``*.npz`` into an entry for each file.
 
-    What cannot be read, and in stored order what has fewer rows than ``rounds``, is left out with a warning.
+    The file's name is the label. A file that cannot be read, or that has fewer rows than ``rounds`` in stored order,
+    is left out with a warning.
     """
     pattern = entry.get("table")
     if entry.get("name") != "replay" or not isinstance(pattern, str) or not set(pattern) & set("*?["):
@@ -127,17 +128,20 @@ def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -
             warnings.warn(f"{path.name} is left out: {error}", stacklevel=2)
             continue
         if entry.get("order", "stored") == "stored" and rows < rounds:
-            warnings.warn(f"{path.name} is left out in stored order: {rows} rows, {rounds} rounds", stacklevel=2)
+            warnings.warn(
+                f"{path.name} is left out: in stored order its {rows} rows are too few for {rounds} rounds",
+                stacklevel=2,
+            )
             continue
         label = {"label": path.stem} if "label" not in entry else {}
         found.append({**entry, **label, "table": str(path.relative_to(directory))})
     if not found:
-        raise ValueError(f"no table {pattern!r} of {rounds} rounds in {directory}; tables are {_KINDS}")
+        raise ValueError(f"no usable table of {rounds} rounds matches {pattern!r} in {directory}; tables are {_KINDS}")
     return found
 
 
 def _scale(scale: Any, table: Table) -> Any:
-    """A number as it is; ``"99%"`` makes that share of the losses at most 1 in size."""
+    """Returns a number unchanged, and for ``"99%"`` the scale that makes that share of the losses at most 1 in size."""
     if not isinstance(scale, str):
         return scale
     try:
@@ -148,18 +152,18 @@ def _scale(scale: Any, table: Table) -> Any:
         raise ValueError(f'replay.scale must be a number or a share such as "99%", got {scale!r}')
     size = float(np.quantile(np.abs(table.losses), share))
     if not size:
-        raise ValueError(f"replay.scale = {scale!r}: that share of {table.name} is 0; give scale a number")
+        raise ValueError(f"replay.scale = {scale!r}: that share of losses of {table.name} is 0; give scale a number")
     return 1 / size
 
 
 def scheduled_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, Any]:
-    """The fields of a ``scheduled`` entry of a study; ``table`` may name a file of means, as in ``replay_fields``."""
+    """Returns the fields of a study's ``scheduled`` entry; ``table`` may name a file of means."""
     read, values = _named_table("scheduled", values, directory)
     return values if read is None else {"means": read.losses} | values
 
 
 def _named_table(name: str, values: dict[str, Any], directory: pathlib.Path) -> tuple[Table | None, dict[str, Any]]:
-    """The table that an entry names, if it does, and its other values."""
+    """Returns the table that an entry names (None if it names none) and the entry's other values."""
     field = TABLE_FIELDS[name]
     if "table" not in values:
         if field not in values:
@@ -177,7 +181,7 @@ def _named_table(name: str, values: dict[str, Any], directory: pathlib.Path) -> 
 
 @dataclasses.dataclass(frozen=True)
 class _Found:
-    """What a reader hands over, unchecked."""
+    """The unchecked result of a reader."""
 
     values: Any
     arms: Sequence[str]
@@ -200,12 +204,12 @@ def _read(path: pathlib.Path, suffix: str, key: str | None, header: bool | None)
         case ".parquet":
             return _from_parquet(path)
     path.stat()
-    raise ValueError(f"{path} is of no known kind; tables are {_KINDS}")
+    raise ValueError(f"{path} is not a table file of a known kind; tables are {_KINDS}")
 
 
 def _loaded(path: pathlib.Path) -> Any:
     try:
-        return np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)  # given a path, it leaves bad files open
+        return np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)  # given a path, it leaves invalid files open
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
 
@@ -224,7 +228,7 @@ def _from_npz(path: pathlib.Path, key: str | None) -> _Found:
         key = "losses" if "losses" in tables else tables[0] if len(tables) == 1 else None
     if key is None or key not in arrays:
         asked = "" if key is None else f"no array {key!r}; "
-        raise ValueError(f"{path} holds {asked}tables: {', '.join(tables) or 'none'}; name one as key")
+        raise ValueError(f"{path} holds {asked}tables: {', '.join(tables) or 'none'}; pass the name of one as key")
     values, names = arrays[key], arrays.get("arms")
     fits = names is not None and values.ndim == 2 and names.shape == values.shape[1:]
     name = path.stem if key == "losses" else f"{path.stem}:{key}"
@@ -238,12 +242,12 @@ def _from_csv(path: pathlib.Path, header: bool | None) -> tuple[Sequence[str], n
         except csv.Error as error:
             raise ValueError(f"{path} is not valid CSV: {error}") from None
     if not lines:
-        raise ValueError(f"{path} is empty; the first line names the arms, every other is a round")
+        raise ValueError(f"{path} is empty; write the names of the arms in the first line and a round in every other")
     first = lines[0][1]
     if header is None and all(_is_number(cell) for cell in first):
         raise ValueError(
             f"{path} starts with numbers ({', '.join(first)[:40]}), not with names of arms; "
-            "put a line of names first, or say header=False (the line is a round) or header=True (they are names)"
+            "put a line of names first, or pass header=False (the line is a round) or header=True (they are names)"
         )
     names = [] if header is False else [name.strip() for name in first]
     body = lines if header is False else lines[1:]

@@ -1,7 +1,7 @@
-r"""Lower bounds of the theory, as orders: what no policy can beat by more than a constant and logarithms.
+r"""Lower bounds of the theory, as orders that no policy can beat by more than a constant and logarithms.
 
-The constants of an order are not known; they are set to 1 here, so a curve drawn from these functions has
-the right *slope* and no meaning in its height. Figures must say so; ``LABELS`` has the words.
+The constants of an order are not known. They are set to 1 here, so a curve drawn from these functions has
+the right *slope*, but its height has no meaning. Figures must say so with the words of ``LABELS``.
 
 References:
   Bubeck, Cesa-Bianchi, Lugosi. "Bandits with heavy tail". IEEE Transactions on Information Theory, 2013.
@@ -17,7 +17,7 @@ LABELS = {
 
 
 def minimax(horizon: np.ndarray | float, num_arms: int, moment_order: float, moment_bound: float) -> np.ndarray:
-    r"""The order :math:`\sigma K^{1 - 1/\alpha} T^{1/\alpha}` of the worst instance, adversarial or stochastic.
+    r"""Returns the order :math:`\sigma K^{1 - 1/\alpha} T^{1/\alpha}` of the worst instance, adversarial or stochastic.
 
     Args:
       horizon: T, one or several.
@@ -37,7 +37,7 @@ def minimax(horizon: np.ndarray | float, num_arms: int, moment_order: float, mom
 def instance(
     horizon: np.ndarray | float, gaps: np.ndarray | list[float], moment_order: float, moment_bound: float
 ) -> np.ndarray:
-    r"""The order :math:`\sum_i (\sigma^\alpha / \Delta_i)^{1/(\alpha - 1)} \log T` of one stochastic instance.
+    r"""Returns the order :math:`\sum_i (\sigma^\alpha / \Delta_i)^{1/(\alpha - 1)} \log T` of one stochastic instance.
 
     Args:
       horizon: T, one or several.
@@ -59,12 +59,10 @@ def instance(
 
 def _check(horizon: np.ndarray | float, num_arms: int, moment_order: float, moment_bound: float) -> None:
     if np.any(np.asarray(horizon) < 1):
-        raise ValueError(f"horizon must be >= 1, got {np.min(horizon)}")
+        raise ValueError(f"horizon must be >= 1, got {np.min(horizon)}; give a number of rounds")
     if num_arms < 2:
         raise ValueError(f"a lower bound needs at least 2 arms, got {num_arms}; one arm has no regret")
     if not 1 < moment_order <= 2:
         raise ValueError(f"moment_order must lie in (1, 2], got {moment_order}; at 1 nothing can be learnt")
     if not moment_bound > 0:
-        raise ValueError(
-            f"moment_bound must be > 0, got {moment_bound}; ask the environment: environment.moment(alpha)"
-        )
+        raise ValueError(f"moment_bound must be > 0, got {moment_bound}; environment.moment(alpha) returns it")

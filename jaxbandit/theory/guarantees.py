@@ -1,6 +1,6 @@
-r"""What is proved about the policies of the paper's Table 1: orders of regret, and the exponents of T in them.
+r"""Guarantees proved for the policies of the paper's Table 1: orders of regret, and the exponents of T in them.
 
-Constants are not in an order, so a measured regret is compared with it by growth alone.
+An order has no constants, so a measured regret is compared with it by growth alone.
 
 References:
   Table 1 of Chen, Huang, Dai, Huang. "uniINF: Best-of-Both-Worlds Algorithm for Parameter-Free Heavy-Tailed MABs".
@@ -19,9 +19,9 @@ class Order:
     """An upper bound on regret, up to constants.
 
     Attributes:
-      text: In plain characters.
-      latex: In LaTeX's mathematics.
-      exponent: Of T, as a function of alpha and K; 0 for a logarithm.
+      text: The order in plain characters.
+      latex: The order in LaTeX's mathematics.
+      exponent: The exponent of T as a function of alpha and K; 0 for a logarithm.
       optimal: Whether it meets the lower bound (of one instance up to constants, of the worst up to logarithms).
     """
 
@@ -33,7 +33,7 @@ class Order:
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
-    """What is proved about a policy: in one stochastic instance, in the worst one, and against an adversary."""
+    """The proved orders of a policy: in one stochastic instance, in the worst one, and against an adversary."""
 
     stochastic: Order | None = None
     worst: Order | None = None

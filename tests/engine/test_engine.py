@@ -312,7 +312,7 @@ def test_both_ways_play_one_game():
 def test_play_under_vmap_and_jvp(x64):
     keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(6))
     record = jnp.asarray([20])
-    stacked = jb.UniINF(horizon=np.full(2, 20.0), initial_scale=np.array([1.0, 4.0]), threshold=np.full(2, 0.25))
+    stacked = jb.UniINF(horizon=np.full(2, 20.0), initial_scale=np.array([1.0, 4.0]))
     both = jax.jit(jax.vmap(jb.play, (0, None, None, None)))(stacked, environment(2), keys, record)
     one = jax.jit(jb.play)(jb.UniINF(horizon=20.0, initial_scale=4.0), environment(2), keys, record)
     np.testing.assert_array_equal(both["pulls"][1], one["pulls"])

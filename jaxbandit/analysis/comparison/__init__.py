@@ -1,8 +1,8 @@
-"""Measured beside proved: policies and environments in the form of the paper's Table 1.
+"""The measured Table 1: measured regret beside proved orders, in the form of the paper's table.
 
-A cell has the mean regret with its band, the exponent of its growth, and whether the growth that the theory
-promises has set in. Where it has not, the exponent is one of the way there and is compared with nothing. Where the
-logarithmic regime has, the exponent is fitted from there on.
+An entry has the mean regret with its band, the exponent of its growth, and whether the run has reached the regime that
+the theory predicts. If the run has not, the exponent belongs to a transient regime and is not compared. If the run has
+reached the logarithmic regime, the exponent is fitted from its onset on.
 """
 
 import dataclasses
@@ -26,8 +26,8 @@ from jaxbandit.policies import POLICIES
 from jaxbandit.theory.guarantees import GUARANTEES, INSTANCE, MINIMAX, Order
 from jaxbandit.types import public_fields
 
-LAST_DOUBLINGS = 4  # that an exponent is fitted over, unless the logarithmic regime begins within them
-LEAST_ROUNDS = 3  # recorded, that it is fitted to
+LAST_DOUBLINGS = 4  # the window of an exponent's fit, unless the logarithmic regime begins within it
+LEAST_ROUNDS = 3  # recorded rounds in a fit, at least
 RESAMPLES = 1_000
 MARGIN = 0.1  # growth per doubling that counts as none, see growth.onset
 TOLD = {"moment_order": "α", "moment_bound": "σ", "horizon": "T"}
@@ -46,12 +46,12 @@ def write(
 
 
 def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = "", level: float = 0.95) -> Comparison:
-    """The table of a dataset.
+    """Builds the measured table of a dataset.
 
     Args:
-      ds: With dimensions ``policy``, ``environment``, ``seed``, ``round``.
+      ds: A dataset with dimensions ``policy``, ``environment``, ``seed``, ``round``.
       environments: The environments by label.
-      title: Heads it.
+      title: Heading of the table.
       level: Coverage of all intervals.
     """
     if "regret" not in ds or not {"policy", "environment", "seed"} <= set(ds.regret.dims):
@@ -113,20 +113,20 @@ def _line(
 
 
 def proved(policy: str, stochastic: bool) -> Order | None:
-    """The order that is proved for a policy, by its label, in an environment that is stochastic or not."""
+    """Returns the order proved for a policy, given by its label, in stochastic or in adversarial environments."""
     guarantee = GUARANTEES.get(_head(policy))
     return None if guarantee is None else guarantee.stochastic if stochastic else guarantee.adversarial
 
 
 def promised_exponent(policy: str, environment: Any, stochastic: bool) -> float | None:
-    """The exponent of T in what is proved; none where nothing is, or only what holds for every policy."""
+    """Returns the exponent of T in the proved order; None if nothing is proved, or the exponent is 1 or more."""
     order, alpha = proved(policy, stochastic), _order(environment)
     promised = None if order is None or np.isnan(alpha) else order.exponent(alpha, environment.num_arms)
     return None if promised is None or promised >= 1 else promised  # regret is at most linear anyway
 
 
 def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95) -> Cell | None:
-    """A cell of the regrets of one policy in one environment, [seed, round]; none if it was not played."""
+    """Returns the table's entry for the regrets of one pair, [seed, round]; None if the pair was not played."""
     rounds = int(regret["round"][-1])
     regret = regret.dropna("round", how="all").dropna("seed", how="any")
     if regret.size == 0:
@@ -136,7 +136,7 @@ def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95) 
     played, recorded = int(last["round"]), regret["round"].values
     first = max(1, played // 2**LAST_DOUBLINGS)
     mean = regret.mean("seed").values[recorded >= first]
-    if (np.diff(mean) < 0).any():  # an environment that changes: no growth to speak of
+    if (np.diff(mean) < 0).any():  # regret falls in an environment that changes, so it has no exponent
         onset, exponent = np.nan, (np.nan, np.nan, np.nan)
     else:
         onset = float(growth.onset(regret, margin=MARGIN, level=level, num_resamples=RESAMPLES).onset)
@@ -195,7 +195,7 @@ def _name(policy: Any) -> str:
 
 
 def _told(policy: Any) -> tuple[str, ...] | None:
-    """What has no default in a policy's class; none if the class is not known."""
+    """Returns the required fields among T, alpha, sigma; None for an unknown class."""
     cls = POLICIES.get(_head(policy))
     if cls is None:
         return None

@@ -11,13 +11,13 @@ LOWER_BOUND = "Lower bound"  # heads the row that no policy can beat
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One policy in one environment.
+    """The entry of one policy in one environment.
 
     Attributes:
       regret: Mean, lower and upper limit, at the last round played.
-      exponent: Of T, with its limits; NaN where mean regret is not positive all along, or falls.
-      promised: The theory's exponent; 0 for log T, none where nothing is proved or its exponent is 1 or more.
-      logarithmic: The round since which regret grows no faster than log T; NaN if it still does, or falls.
+      exponent: Exponent of T with its limits; NaN if mean regret is not positive throughout, or falls.
+      promised: The theory's exponent; 0 for log T, None if nothing is proved or the exponent is 1 or more.
+      logarithmic: The round since which regret grows no faster than log T; NaN if regret still grows faster, or falls.
       played: Rounds played.
       stopped: Whether that is fewer than others played.
     """
@@ -36,9 +36,10 @@ class Cell:
 
     @property
     def compared(self) -> bool:
-        """Whether the growth that the theory promises has set in, so that the exponent may be held against it.
+        """Whether the run has reached the predicted regime, so that its exponent is compared with theory.
 
-        For log T that is past the onset of the logarithmic regime; for a power, if regret surely grows no faster.
+        If theory predicts log T, the run must be past the onset of the logarithmic regime. If theory predicts a power,
+        regret must surely grow no faster.
         """
         if self.promised is None or self.below_zero:
             return False
@@ -52,7 +53,7 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A policy in the environments of one kind: what is proved, also of the worst; a cell for each column, or none."""
+    """A policy in environments of one kind: the proved orders, and an entry (or None) for each column."""
 
     kind: str
     stochastic: bool
@@ -63,7 +64,7 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A policy with what it is given (None if unknown) and a line for each kind of environment; or the lower bound."""
+    """A policy, its given parameters (None if unknown), and a line per kind of environment; or the lower bound."""
 
     policy: str
     told: tuple[str, ...] | None

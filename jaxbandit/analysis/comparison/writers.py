@@ -1,4 +1,4 @@
-"""The measured table as HTML, Markdown and LaTeX."""
+"""Writers of the measured table as HTML, Markdown and LaTeX."""
 
 import html
 import math
@@ -25,7 +25,7 @@ tr.first td { border-top: 2px solid #888; }
 
 
 def to_markdown(table: Comparison) -> str:
-    """The table in GitHub's Markdown; a table for each number of arms."""
+    """Returns the table in GitHub's Markdown, with one table for each number of arms."""
     out = [f"# {table.title}", "", f"T = {table.horizon:,}.", ""]
     for block in table.blocks:
         out += [f"## K = {block.num_arms}", ""]
@@ -42,7 +42,7 @@ def to_markdown(table: Comparison) -> str:
 
 
 def to_html(table: Comparison) -> str:
-    """A page of its own that loads nothing."""
+    """Returns the table as an HTML page that loads no other file."""
     text = html.escape
     out = [
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{text(table.title)}</title>',
@@ -69,7 +69,7 @@ def to_html(table: Comparison) -> str:
 
 
 def to_latex(table: Comparison) -> str:
-    """Tables for a document that loads booktabs, graphicx and amssymb."""
+    """Returns LaTeX tables for a document that loads booktabs, graphicx and amssymb."""
     out = [
         f"% {table.title}",
         r"% Needs \usepackage{booktabs,graphicx,amssymb}",
@@ -103,7 +103,7 @@ def to_latex(table: Comparison) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits, thousands set apart: ``5,270``, ``12.3``, ``1.2e+06``."""
+    """Returns a number to three digits with separated thousands: ``5,270``, ``12.3``, ``1.20e6``."""
     if not math.isfinite(value):
         return "–"
     if abs(value) >= 1e6:
@@ -113,7 +113,7 @@ def number(value: float) -> str:
 
 
 def regime(cell: Cell) -> str:
-    """Which growth was seen: what the theory promises, or not yet; and the logarithmic regime where it was passed."""
+    """Returns whether the predicted growth was reached, and since which round growth is logarithmic, if it is."""
     passed = "" if math.isnan(cell.logarithmic) else f"log T since {number(cell.logarithmic)}"
     if cell.below_zero:
         return "below 0"
@@ -169,7 +169,7 @@ def _latex_cell(cell: Cell | None) -> str:
 
 
 def _limits(cell: Cell) -> tuple[str, str, str]:
-    """Mean and limits to three digits of the mean, and to one of the interval's half-width at least."""
+    """Returns mean and limits to three digits of the mean, and to at least one of the interval's half-width."""
     mean, low, high = cell.regret
     half = (high - low) / 2
     if not half > 0 or not math.isfinite(mean) or mean == 0:
@@ -199,7 +199,7 @@ def _proved(line: Line) -> tuple[str, str]:
 
 
 def _free(row: Row) -> list[str]:
-    """Whether a policy is free of alpha and sigma, and told T."""
+    """Returns whether a policy is free of alpha, whether it is free of sigma, and whether it is given T."""
     if row.told is None:
         return ["–" if row.policy == LOWER_BOUND else "?"] * 3
     return [*("✗" if name in row.told else "✓" for name in ("α", "σ")), "yes" if "T" in row.told else "no"]
@@ -223,7 +223,7 @@ def _tex(text: str) -> str:
 
 
 def _tex_note(note: str) -> str:
-    """A sentence of the notes."""
+    """Returns a sentence of the notes in LaTeX."""
     note = _tex(note).replace(r"T\^{}e", "$T^e$").replace(r"T\^{}p", "$T^p$")
     return note.replace("✓", r"\checkmark").replace("†", r"$\dagger$").replace("log T", r"$\log T$")
 

@@ -1,6 +1,6 @@
-"""Games as machine code: one round, traced by JAX and lowered to LLVM IR, with the loop over rounds around it.
+"""The compiler of games to machine code: JAX traces one round, which is lowered to LLVM IR inside a loop over rounds.
 
-A number of the game is a vector over lanes; small arrays are taken apart and large ones lie in memory. Only IEEE
+A number of the game is a vector over lanes. Small arrays are taken apart, and large ones lie in memory. Only IEEE
 operations are used, in a fixed order, so that results are the same to the bit on every processor.
 """
 

@@ -1,8 +1,9 @@
 """The arrays of one game while its round is lowered.
 
-A small array is taken apart: every entry is a value of its own. A large one lies in memory, or is not computed yet:
-then it is known by a function from places to entries, and a loop over its entries is written when somebody needs it.
-One loop serves all arrays and sums of the same shape that are ready by then, and shares what they have in common.
+A small array is taken apart: every entry is a value of its own. A large array lies in memory or is not computed yet.
+An array that is not computed yet is a function from places to entries; a loop over its entries is written when another
+array needs it. One loop serves all arrays and sums of the same shape that are ready by then, and computes their common
+parts once.
 """
 
 import itertools
@@ -54,7 +55,7 @@ class Array:
         return math.prod(self.shape)
 
     def at(self, index: Index) -> Value:
-        """The entry at a place; indices are numbers, scalars, or one number per lane."""
+        """Returns the entry at a place; indices are numbers, scalars, or one number per lane."""
         raise TypeError(type(self).__name__)
 
 
@@ -68,7 +69,7 @@ class Apart(Array):
         self._spilled: Buffer | None = None
 
     def at(self, index: Index) -> Value:
-        """The entry; a place that is not known while lowering is looked up by selects, or in memory."""
+        """Returns the entry; if its place is not known while lowering, selects or a read of memory find it."""
         if all(isinstance(i, int) for i in index):
             return self.items[index]
         if self.size == 1:
@@ -86,7 +87,7 @@ class Apart(Array):
         return self.spilled().at(index)
 
     def spilled(self) -> "Buffer":
-        """The array in memory, for places that are not known while lowering."""
+        """Returns the array in memory, for places that are not known while lowering."""
         if self._spilled is None:
             self._spilled = self._scope.workspace.buffer(self.shape, self.dtype, self._scope)
             for index in np.ndindex(*self.shape):
@@ -99,9 +100,9 @@ class Buffer(Array):
 
     Attributes:
       base: Where it begins.
-      shared: The lanes share it, so it is ``[entries]``.
+      shared: Whether the lanes share it; then it is ``[entries]``.
       writable: Whether a later version of the array may take its place.
-      origin: The buffer whose memory it is; a view under another shape has that of the first.
+      origin: The buffer that owns the memory; a view under another shape has the origin of the viewed buffer.
     """
 
     def __init__(self, base: Value, shape, dtype, scope: "Scope", *, shared: bool = False, writable: bool = False):
@@ -118,7 +119,7 @@ class Buffer(Array):
         return f.load(self.base, row, self.kind, wide=not self.shared)
 
     def put(self, index: Index, value: Value, mask: Value | None = None) -> None:
-        """Writes an entry, in the lanes of ``mask``; an index per lane is scattered."""
+        """Writes an entry in the lanes of ``mask``; if every lane has its own index, the entries are scattered."""
         f = self._scope.f
         row = self._scope.linear(index, self.shape)
         if isinstance(row, Value) and row.wide:
@@ -127,7 +128,7 @@ class Buffer(Array):
             f.store(value, self.base, row, mask=mask)
 
     def viewed(self, shape: Sequence[int]) -> "Buffer":
-        """The same memory under another shape."""
+        """Returns the same memory under another shape."""
         view = Buffer(self.base, shape, self.dtype, self._scope, shared=self.shared, writable=self.writable)
         view.origin = self.origin
         return view
@@ -142,7 +143,7 @@ class Node(Array):
         every entry at most once, "many" entries repeatedly.
       cost: Operations of one entry, without those of its sources.
       users: Numbers of the equations that read it.
-      number: That of the equation which makes it.
+      number: Number of the equation that makes it.
     """
 
     def __init__(self, shape, dtype, scope, element, sources, cost: float, users: set[int], number: int):
@@ -154,13 +155,13 @@ class Node(Array):
         self._scope = scope
 
     def at(self, index: Index) -> Value:
-        """The entry: from memory, from this turn of the loop, or computed."""
+        """Returns the entry: from memory, from this turn of the loop, or computed."""
         if self.stored is not None:
             return self.stored.at(index)
         return self._scope.remembered(self, index, lambda: self.element(index))
 
     def is_cheap(self) -> bool:
-        """Whether an entry takes few operations, down to what is in memory."""
+        """Returns whether an entry takes few operations, counted down to the arrays in memory."""
         total = 0.0
         for node in unstored([self]):
             total += node.cost
@@ -173,13 +174,13 @@ class Pending(Array):
     """The small result of a reduction over a large array; computed when its entries are first read.
 
     Args:
-      operand: What is reduced.
-      axes: Along which axes.
+      operand: The array that is reduced.
+      axes: The axes along which it is reduced.
       start: The accumulators before the first entry.
       absorb: (accumulators, entry, index along the axes) -> accumulators.
       merge: (accumulators, accumulators) -> accumulators, the first of earlier entries.
       finish: accumulators -> result.
-      number: That of the equation which makes it.
+      number: Number of the equation that makes it.
     """
 
     def __init__(self, shape, dtype, scope, operand: Array, axes, start, absorb, merge, finish, number: int):
@@ -190,11 +191,11 @@ class Pending(Array):
         self._scope = scope
 
     def at(self, index: Index) -> Value:
-        """The entry; writes the loop if it has not been written."""
+        """Returns the entry; writes the loop if it has not been written."""
         return self.apart().at(index)
 
     def apart(self) -> Apart:
-        """The result taken apart."""
+        """Returns the result taken apart."""
         if self.result is None:
             self._scope.reduce(self)
         assert self.result is not None
@@ -202,7 +203,7 @@ class Pending(Array):
 
 
 def merged(parts: Sequence[Any], merge: Callable[[Any, Any], Any]) -> Any:
-    """All parts merged, neighbours first."""
+    """Merges all parts into one, neighbours first."""
     parts = list(parts)
     while len(parts) > 1:
         pairs = itertools.zip_longest(parts[::2], parts[1::2])
@@ -211,7 +212,7 @@ def merged(parts: Sequence[Any], merge: Callable[[Any, Any], Any]) -> Any:
 
 
 def unstored(arrays: Sequence[Array]) -> list[Node]:
-    """The nodes that loops over these arrays compute on the way, each once, before its sources."""
+    """Returns the nodes that loops over these arrays compute on the way, each once, before its sources."""
     found: dict[int, Node] = {}
 
     def walk(array: Array) -> None:
@@ -226,7 +227,7 @@ def unstored(arrays: Sequence[Array]) -> list[Node]:
 
 
 def aligned_with(arrays: Sequence[Array]) -> list[Node]:
-    """The nodes that a loop over these arrays computes place by place and that are not stored."""
+    """Returns the nodes that a loop over these arrays computes place by place and that are not stored."""
     found: dict[int, Node] = {}
 
     def walk(array: Array) -> None:
@@ -242,7 +243,7 @@ def aligned_with(arrays: Sequence[Array]) -> list[Node]:
 
 
 def reads_elsewhere(array: Array, buffer: Buffer) -> bool:
-    """Whether an array that is not computed yet reads a buffer at other places than its own."""
+    """Returns whether an array that is not computed yet reads a buffer at other places than its own."""
     aligned = {id(node) for node in aligned_with([array])}
     for node in unstored([array]):
         for source, how in node.sources:
@@ -257,7 +258,7 @@ def reads_elsewhere(array: Array, buffer: Buffer) -> bool:
 
 
 def reads(array: Array, buffer: Buffer) -> bool:
-    """Whether an array that is not computed yet reads a buffer's memory."""
+    """Returns whether an array that is not computed yet reads a buffer's memory."""
     if isinstance(array, Pending):
         return array.result is None and reads(array.operand, buffer)
     sources = [array, *(source for node in unstored([array]) for source, _ in node.sources)]

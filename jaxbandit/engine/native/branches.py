@@ -1,4 +1,4 @@
-"""Branches inside a round: one runs if at least one lane takes it, and a lane that does not keeps what it had."""
+"""Branches inside a round: one runs if at least one lane takes it; the other lanes keep their values."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ def _cond(low, equation, index: Array, *given: Array):
     merged: list[Value] | None = None
     small = [n for n in range(len(avals)) if n not in large]
     last = len(branches) - 1
-    # Branches that only hand on what they were given come first: the others are merged into them.
+    # Branches that only return their operands come first: the others are merged into them.
     order = sorted(range(len(branches)), key=lambda n: bool(branches[n].equations))
     for k in order:
         here = _takes(f, which, k, last)
@@ -52,7 +52,7 @@ def _cond(low, equation, index: Array, *given: Array):
                 nested.write_home(results[n], homes[n], divergent)
         if merged is None:
             merged = [_nothing(v) for v in values]
-        # A value that all lanes share cannot meet a vector in a phi: then the phi has nothing, and the select chooses.
+        # A phi cannot join a value that all lanes share with a vector: it gets a placeholder, and the select chooses.
         known = [
             m if m.wide or f.width == 1 or m.constant is not None else _nothing(v)
             for v, m in zip(values, merged, strict=True)
@@ -83,7 +83,7 @@ def _nothing(like: Value) -> Value:
 
 
 def _takes(f, which: Value, k: int, last: int) -> Value:
-    """Whether branch ``k`` is taken; an index out of range takes the nearest branch."""
+    """Returns whether branch ``k`` is taken; an index out of range takes the nearest branch."""
     if k == 0:
         return f.compare("le", which, f.constant(0, which.kind))
     return f.compare("ge" if k == last else "eq", which, f.constant(k, which.kind))
@@ -94,7 +94,7 @@ def _is_home(buffer: Buffer, homes: dict[int, Buffer]) -> bool:
 
 
 def _changes(program, n: int, operands, homes) -> bool:
-    """Whether a branch without equations still has to move a large result."""
+    """Returns whether a branch without equations still has to move a large result."""
     result = program.results[n]
     if result not in program.arguments:
         return True
@@ -103,7 +103,7 @@ def _changes(program, n: int, operands, homes) -> bool:
 
 
 def _home(low, branches, operands, n: int, aval) -> Buffer:
-    """Where a large result of a branch lies: in place of an operand that a branch hands on, if nobody else needs it."""
+    """Returns the buffer of a large result: that of an operand that a branch returns, if it is free, or a new one."""
     for program in branches:
         result = program.results[n]
         if result in program.arguments and program.results.count(result) == 1:
@@ -121,7 +121,7 @@ def _inline(low, program, operands: Sequence[Array]) -> list[Array]:
 
 
 def _platform_index(low, equation):
-    """Which branch of ``lax.platform_dependent`` is for CPUs."""
+    """Returns the index of the branch of ``lax.platform_dependent`` for CPUs."""
     for number, names in enumerate(equation.params["platforms"]):
         if names is None or "cpu" in names:
             return [low.constant(np.int32(number))]

@@ -1,8 +1,8 @@
-"""Compiled code on disk, so that a second process starts at once.
+"""The cache of compiled code on disk, so that a second process starts at once.
 
 A file is named by everything that determines its content and carries a digest of it. Files appear by renaming, so
-that a reader never sees half of one; a file that does not verify is removed and compiled anew. The folder is private
-to the user: machine code from a folder that others may write to is not loaded.
+that a reader never sees half of one. A file that does not verify is removed and compiled anew. The folder is private
+to the user: machine code is not loaded from a folder that others may write to.
 """
 
 import contextlib
@@ -14,11 +14,11 @@ import time
 
 from jaxbandit.engine import machine
 
-LIMIT = 256 << 20  # bytes kept; the files longest not used go first
+LIMIT = 256 << 20  # bytes kept; the files that were not used for longest are removed first
 
 
 def name(*parts: str) -> str:
-    """Returns the name of what these texts determine."""
+    """Returns the name of the code that these texts determine."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -43,7 +43,7 @@ def read(key: str) -> bytes | None:
 
 
 def write(key: str, content: bytes) -> None:
-    """Keeps code under a name; a folder that cannot be written is left alone."""
+    """Stores code under a name; does nothing if the folder cannot be written to."""
     directory = _directory(make=True)
     if directory is None:
         return
@@ -58,12 +58,12 @@ def write(key: str, content: bytes) -> None:
 
 
 def status() -> str:
-    """Returns where compiled code is kept and how much there is, or why it is not kept."""
+    """Returns the place and the size of the stored code, or the reason why no code is stored."""
     directory = machine.cache_directory()
     if directory is None:
         return "off (JAXBANDIT_CACHE=off, or no home directory)"
     if directory.exists() and not _is_private(directory):
-        return f"not used: {directory} may be written by others"
+        return f"not used: {directory} may be written by others; set JAXBANDIT_CACHE to a folder of your own"
     if _directory(make=True) is None:
         return f"not used: {directory} cannot be written"
     sizes = [path.stat().st_size for path in directory.glob("*.o")]
@@ -85,7 +85,7 @@ def _directory(make: bool = False) -> pathlib.Path | None:
 
 
 def _is_private(directory: pathlib.Path) -> bool:
-    """Whether the folder belongs to this user and nobody else may write to it."""
+    """Returns whether the folder belongs to this user and nobody else may write to it."""
     if not hasattr(os, "getuid"):
         return True
     about = directory.stat()

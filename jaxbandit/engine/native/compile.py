@@ -1,4 +1,4 @@
-"""Machine code from a kernel's text, by LLVM through llvmlite."""
+"""The compilation of a kernel's text to machine code, by LLVM through llvmlite."""
 
 import ctypes
 import ctypes.util
@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import binding as llvm
 
-# The exactly rounded functions that LLVM calls where a processor lacks the instruction.
+# The exactly rounded functions that LLVM calls if a processor lacks the instruction.
 EXACT = ("fma", "fmaf", "floor", "floorf", "ceil", "ceilf", "trunc", "truncf", "rint", "rintf", "round", "roundf")
 EXACT += ("roundeven", "roundevenf")
 
@@ -66,7 +66,7 @@ def object_code(text: str, cpu: str, features: str) -> bytes:
 
 
 def optimised(text: str, target: Any) -> Any:
-    """Returns a module after the few passes that pay: the lowering leaves little to do (docs/engine.md)."""
+    """Returns a module after the few passes that are worth their time (docs/engine.md)."""
     module = llvm.parse_assembly(text)
     module.verify()
     module.triple = target.triple
@@ -92,5 +92,5 @@ class Code:
         self._engine.finalize_object()
 
     def function(self, name: str, *argument_types: Any) -> Any:
-        """Returns a function of the code by name; calls of it let other threads of Python run."""
+        """Returns a function of the code by name; other Python threads can run while it is called."""
         return ctypes.CFUNCTYPE(None, *argument_types)(self._engine.get_function_address(name))

@@ -1,4 +1,4 @@
-"""Numbers as other numbers: conversions as JAX defines them, orders of bits, exact remainders."""
+"""Conversions of numbers as JAX defines them, orders of bits, and exact remainders."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from jaxbandit.engine.native.emit import BITS, INTEGER_OF, Function, Value
 
 
 def convert(f: Function, a: Value, source: np.dtype, target: np.dtype) -> Value:
-    """A value of another dtype, as JAX converts: to integers towards zero, cut off at the ends, NaN to 0."""
+    """Converts a value to another dtype as JAX does: to integers towards zero, cut off at the ends, NaN to 0."""
     kind = KINDS[target]
     if a.constant is not None and not (a.is_float and not np.isfinite(a.constant)):
         number = np.array(a.constant).astype(np.uint64 if source.kind == "u" else None)
@@ -38,19 +38,19 @@ def _as_signed(number: int, bits: int) -> int:
 
 
 def canonical(f: Function, a: Value) -> Value:
-    """NaN as one pattern of bits: processors differ in the one they make."""
+    """Replaces every NaN by one pattern of bits, because processors differ in the pattern that they make."""
     return f.select(f.is_nan(a), f.constant(float("nan"), a.kind), a)
 
 
 def total_order(f: Function, a: Value) -> Value:
-    """An integer that is ordered as IEEE's total order has the numbers."""
+    """Returns an integer whose order is IEEE's total order of the numbers."""
     raw = f.bits(canonical(f, a))
     flipped = f.binary("xor", raw, f.constant((1 << (BITS[raw.kind] - 1)) - 1, raw.kind))
     return f.select(f.compare("lt", raw, f.constant(0, raw.kind)), flipped, raw)
 
 
 def remainder(f: Function, a: Value, b: Value) -> Value:
-    """``a - trunc(a / b) b`` exactly: the quotient is taken off in pieces of 20 bits, from the top."""
+    """Returns ``a - trunc(a / b) b`` exactly: the quotient is subtracted in pieces of 20 bits, from the top."""
     size, divisor = f.intrinsic("fabs", a), f.intrinsic("fabs", b)
     inf = f.constant(float("inf"), a.kind)
     valid = f.binary("and", f.compare("lt", size, inf), f.compare("gt", divisor, f.constant(0.0, a.kind)))
@@ -60,8 +60,8 @@ def remainder(f: Function, a: Value, b: Value) -> Value:
         return f.binary("and", valid, f.compare("ge", now[0], divisor))
 
     def step(now: list[Value]) -> list[Value]:
-        # A quotient cut to its 20 leading bits is at most the true one plus rounding: one too many is given back. If
-        # it overflows, a multiple of the divisor is taken off first.
+        # A quotient cut to its 20 leading bits is at most the true one plus rounding, so one divisor too many is
+        # added back. If the quotient overflows, a multiple of the divisor is subtracted first.
         quotient = f.div(now[0], divisor)
         far = f.compare("eq", quotient, inf)
         by = f.select(far, f.mul(divisor, f.constant(_HUGE[a.kind], a.kind)), divisor)

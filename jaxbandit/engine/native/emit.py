@@ -18,7 +18,7 @@ class Function(Memory):
     """
 
     def label(self, name: str = "block") -> str:
-        """A new name for a block."""
+        """Returns a new name for a block."""
         self._names += 1
         return f"{name}{self._names}"
 
@@ -32,15 +32,15 @@ class Function(Memory):
         self.lines.append(f"  br label %{label}")
 
     def jump_if(self, condition: Value, yes: str, no: str) -> None:
-        """Ends the block with a jump to one of two."""
+        """Ends the block with a jump to ``yes`` if the condition holds, else to ``no``."""
         self.lines.append(f"  br i1 {condition.text}, label %{yes}, label %{no}")
 
     @contextlib.contextmanager
     def branch(self, condition: Value) -> Iterator[tuple[str, Callable[[], str]]]:
-        """Runs what is written inside only if the scalar condition holds.
+        """Runs the code written inside the context only if the scalar condition holds.
 
-        Yields the block before the branch and a function that, afterwards, names the block at the branch's end: for
-        ``phi``.
+        Yields the block before the branch and a function that, after the context, names the block at the branch's end.
+        ``phi`` needs both.
         """
         before, inside, after = self.block, self.label("then"), self.label("after")
         self.jump_if(condition, inside, after)
@@ -52,7 +52,7 @@ class Function(Memory):
         self.start_block(after)
 
     def phi(self, value: Value, where: str, other: Value, elsewhere: str) -> Value:
-        """``value`` if control came from block ``where``, ``other`` if from ``elsewhere``."""
+        """Returns ``value`` if control came from block ``where``, ``other`` if it came from ``elsewhere``."""
         wide = value.wide or other.wide
         texts = [v.text if v.wide or not wide or v.constant is None else self.widened(v).text for v in (value, other)]
         assert all(v.wide == wide or v.constant is not None or self.width == 1 for v in (value, other))
@@ -100,7 +100,7 @@ class Function(Memory):
         carried: Sequence[Value],
         body: Callable[[list[Value]], Sequence[Value]],
     ) -> list[Value]:
-        """Runs ``body`` as long as a lane goes on; lanes that are done keep their values."""
+        """Runs ``body`` as long as a lane continues; lanes that are done keep their values."""
         start = [self.widened(value) for value in carried]
         before, top, inside, after = self.block, self.label("while"), self.label("do"), self.label("done")
         self.jump(top)

@@ -21,8 +21,8 @@ from jaxbandit.engine.native.layout import aligned
 from jaxbandit.engine.native.program import Programs
 from jaxbandit.engine.shape import Shape
 
-VERSION = 3  # of the lowering: raise it when the same program becomes other machine code
-FEW_ARMS = 12  # up to which a vector has two registers
+VERSION = 3  # version of the lowering: raise it when the same program becomes other machine code
+FEW_ARMS = 12  # most arms for which a vector has two registers
 
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 
@@ -32,18 +32,18 @@ _lock = threading.Lock()
 
 @functools.cache
 def unavailable() -> str:
-    """Returns why LLVM cannot be used here; empty if it can."""
+    """Returns the reason why LLVM cannot be used here; empty if it can be used."""
     try:
         from jaxbandit.engine.native import compile as compiler
 
         compiler.machine()
-    except Exception as error:  # whatever llvmlite or LLVM does not like about this machine
+    except Exception as error:  # any error of llvmlite or LLVM on this machine
         return f"{type(error).__name__}: {error}"
     return ""
 
 
 def llvm_summary() -> str:
-    """Returns the versions of llvmlite and LLVM and LLVM's name of the processor, or why LLVM cannot be used."""
+    """Returns the versions of llvmlite and LLVM and the processor's name, or the reason why LLVM cannot be used."""
     if unavailable():
         return f"not usable: {unavailable()}"
     from jaxbandit.engine.native import compile as compiler
@@ -55,8 +55,8 @@ def llvm_summary() -> str:
 def lanes_of(shape: Shape) -> int:
     """Returns the lanes of a vector: two registers of the processor for few arms without tables, else one.
 
-    Two hide the time that divisions and sums take. With many arms they no longer fit (``benchmarks.width`` measures),
-    and a table is searched for all lanes of a vector whenever one of them asks.
+    Two registers hide the latency of divisions and sums. With many arms they no longer fit (``benchmarks.width``
+    measures it), and a table is searched for all lanes of a vector whenever one of them needs an entry.
     """
     from jaxbandit.engine.native import compile as compiler
 
@@ -122,10 +122,10 @@ def programs_of(shape: Shape) -> Programs:
 
 
 class Games:
-    """Machine code for games of one shape.
+    """The machine code of games of one shape.
 
     Attributes:
-      shape: Of the games.
+      shape: Shape of the games.
       width: Lanes of a vector.
       compile_seconds: Time that tracing, lowering and compiling took.
     """
@@ -153,11 +153,11 @@ class Games:
 
     @property
     def lane_bytes(self) -> int:
-        """Memory of one game."""
+        """The memory of one game."""
         return -(-(self.writer.carry.bytes + self.writer.parameters.bytes) // self.width)
 
     def block(self, parameters: Sequence[np.ndarray], keys: np.ndarray) -> "Block":
-        """Returns games to be played together.
+        """Returns a block of games, which are played together.
 
         Args:
           parameters: Every leaf of policy and environment: lanes last, or one array for all if it is shared.
@@ -167,7 +167,7 @@ class Games:
 
 
 class Block:
-    """Games of one shape that are played together, in memory of their own."""
+    """A block of games of one shape, which are played together and have their own memory."""
 
     def __init__(self, games: Games, parameters: Sequence[np.ndarray], keys: np.ndarray):
         self.games, self.num_lanes = games, keys.shape[-1]
@@ -186,7 +186,7 @@ class Block:
         self._work = aligned((games.workspace,), np.uint8)
 
     def start(self, carry: Sequence[np.ndarray] | None = None) -> None:
-        """Sets the games to round 0, or to a carry, its leaves with the lanes last."""
+        """Sets the games to round 0, or to a carry; the leaves of a carry end in the lane axis."""
         if carry is not None:
             self.games.writer.carry.write(self._carry, carry)
             return
@@ -207,8 +207,8 @@ class Block:
         """Plays rounds t + 1 to ``until``.
 
         Returns:
-          Each leaf of the tally at the recorded rounds among ``stops``, [stops, ..., lanes]; and each leaf of the
-          outcome of every round, [rounds, ..., lanes], if the plan says so.
+          Each leaf of the tally at the recorded rounds among ``stops``, [stops, ..., lanes]; and, if the plan has a
+          trace, each leaf of the outcome of every round, [rounds, ..., lanes].
         """
         lanes = self._groups * self.games.width
         stops = np.ascontiguousarray(stops, np.int64)
@@ -233,7 +233,7 @@ class Block:
         )
         for out in (*outs, *traced):
             if out.dtype.kind == "f":
-                out[np.isnan(out)] = np.nan  # processors differ in the pattern they make
+                out[np.isnan(out)] = np.nan  # processors differ in the NaN pattern that they make
         return [out[..., : self.num_lanes] for out in outs], [out[..., : self.num_lanes] for out in traced]
 
 

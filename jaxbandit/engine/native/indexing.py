@@ -1,6 +1,6 @@
-"""Primitives that read and write at places which are computed: slices, gathers, scatters.
+"""Primitives that read and write at computed places: slices, gathers, scatters.
 
-Nothing is read or written outside of an array: places are clamped, or left out, as JAX defines for each mode.
+They never read or write outside of an array: places are clamped or left out, as JAX defines for each mode.
 """
 
 import math
@@ -14,7 +14,7 @@ from jaxbandit.engine.native.emit import BITS, Value
 
 
 def _as_place(low, value: Value, is_signed: bool = True) -> int | Value:
-    """An index as a number if it is known; of 32 bits or more, with a sign."""
+    """Returns an index as a number if it is known, else as a signed value of at least 32 bits."""
     if value.constant is not None:
         number, bits = int(value.constant), BITS[value.kind]
         return number - (1 << bits) if is_signed and number >> (bits - 1) else number
@@ -26,7 +26,7 @@ def _as_place(low, value: Value, is_signed: bool = True) -> int | Value:
 
 
 def _clamped(low, place: int | Value, last: int) -> int | Value:
-    """A place from 0 to ``last``."""
+    """Clamps a place to the range from 0 to ``last``."""
     if isinstance(place, int):
         return min(max(place, 0), last)
     if last == 0:
@@ -36,7 +36,7 @@ def _clamped(low, place: int | Value, last: int) -> int | Value:
 
 
 def _inside(low, place: int | Value, last: int) -> Value:
-    """Whether a place lies from 0 to ``last``."""
+    """Returns whether a place lies from 0 to ``last``."""
     f = low.f
     if isinstance(place, int):
         return f.constant(0 <= place <= last, "i1")
@@ -155,7 +155,7 @@ def _scatter(low, equation, operand: Array, indices: Array, updates: Array):
 
 
 def _written(low, operand: Array, updates: Array, target, combine) -> Array:
-    """The operand with updates combined into it; ``target(index)`` gives an update's place and whether it counts."""
+    """Combines updates into the operand; ``target(index)`` gives an update's place and whether it counts."""
     f, scope = low.f, low.scope
     if operand.size <= SMALL and updates.size <= SMALL:
         items = scope.apart(operand).items.copy()

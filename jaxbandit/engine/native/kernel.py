@@ -19,14 +19,14 @@ from jaxbandit.engine.native.workspace import Workspace
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """The text of a kernel, and the memory that a call of it needs beside its arguments."""
+    """The text of a kernel and the size of the memory that a call needs besides its arguments."""
 
     text: str
     workspace: int
 
 
 class Writer:
-    """Writes the kernel of a game.
+    """The writer of a game's kernel.
 
     Args:
       programs: The game.
@@ -42,7 +42,7 @@ class Writer:
         self.carry = Layout(programs.carry, width)
 
     def source(self) -> Source:
-        """The module's text."""
+        """Returns the module's text."""
         functions, declared, defined = [], {}, []
         bytes_needed = ALIGN
         for name, arguments, body in (
@@ -91,7 +91,7 @@ class Writer:
         return Value(f.address(Value(base, "ptr", False), offset, "i8", 1), "ptr", False)
 
     def _arrays(self, f: Function, scope: Scope, layout: Layout, base: Value, *, writable: bool) -> list[Array]:
-        """The leaves of a layout: small ones loaded, large ones in memory."""
+        """Returns the leaves of a layout: small ones loaded, large ones in memory."""
         arrays: list[Array] = []
         for leaf in layout.leaves:
             where = Value(f.address(base, leaf.offset, "i8", 1), "ptr", False)
@@ -120,7 +120,7 @@ class Writer:
         return arrays
 
     def _store(self, f: Function, lowering: Lowering, results: Sequence[Array], homes: Sequence[Buffer]) -> None:
-        """Writes results of a program to where they belong; large ones after everything that reads the old ones."""
+        """Writes the results of a program to their homes; large ones after all reads of the old arrays."""
         scope = lowering.scope
         moved = [
             (array, home)
@@ -174,7 +174,7 @@ class Writer:
             parameters = self._parameters(f, outer, group)
             key_base = self._place(f, "%keys", group, 8 * self.width)
             keys = _scalars([f.load(key_base, n, "i32") for n in range(2)], np.uint32, outer)
-            # What the numbers of a game alone determine is computed once, not in every round.
+            # Values that depend only on the parameters of a game are computed once, not in every round.
             lowering = Lowering(outer, before)
             made: list[Array] = [
                 outer.stored(a) if a.size > SMALL else outer.apart(a) for a in lowering.run([*parameters, keys])
@@ -189,7 +189,7 @@ class Writer:
         self._over_groups(f, body)
 
     def _rounds(self, f, work, program, base, constant, made, group, t, end) -> None:
-        """The loop over rounds, small arrays of the carry in registers."""
+        """Writes the loop over rounds, in which small arrays of the carry stay in registers."""
         outer = Scope(f, work)
         carry = self._arrays(f, outer, self.carry, base, writable=True)
         small = [n for n, array in enumerate(carry) if isinstance(array, Apart)]
@@ -230,7 +230,7 @@ class Writer:
                 home.put(index, next(rest))
 
     def _record(self, f, work, base, group, n, t) -> None:
-        """What a recorded round hands out."""
+        """Writes the code that hands out the tally of a recorded round."""
         scope = Scope(f, work)
         lowering = Lowering(scope, self.programs.record)
         carry = self._arrays(f, scope, self.carry, base, writable=True)
@@ -251,7 +251,7 @@ class Writer:
     def _hand_out(
         self, f: Function, scope: Scope, arrays: Sequence[Array], pointers: str, group: Value, row: Value
     ) -> None:
-        """Writes arrays to ``[rows, entries, lanes]``, one such array for each."""
+        """Writes each array to its output array ``[rows, entries, lanes]``."""
         lanes = Value("%lanes", "i64", False)
         first = f.mul(group, f.constant(self.width, "i64"))
         for number, array in enumerate(arrays):

@@ -1,4 +1,4 @@
-"""Where the arrays of games lie in memory."""
+"""The layout of games' arrays in memory."""
 
 import dataclasses
 import math
@@ -12,7 +12,7 @@ ALIGN = 64  # bytes
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """One array of a game: its shape, dtype, and where it lies in the memory of a group of lanes."""
+    """One array of a game: its shape, its dtype, and its place in the memory of a group of lanes."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -20,12 +20,12 @@ class Leaf:
 
     @property
     def size(self) -> int:
-        """Entries."""
+        """The number of entries."""
         return math.prod(self.shape)
 
 
 class Layout:
-    """Where the arrays of games lie: all those of a group of ``width`` lanes together, each ``[entries][lanes]``."""
+    """The places of games' arrays: a group of ``width`` lanes has them together, each ``[entries][lanes]``."""
 
     def __init__(self, leaves: Sequence[Any], width: int):
         self.width = width
@@ -38,11 +38,11 @@ class Layout:
         self.bytes = max(offset, ALIGN)
 
     def allocate(self, groups: int) -> np.ndarray:
-        """Memory for groups of lanes, zeros."""
+        """Returns memory for groups of lanes, filled with zeros."""
         return aligned((groups, self.bytes), np.uint8)
 
     def views(self, memory: np.ndarray) -> list[np.ndarray]:
-        """Each leaf in memory as ``[groups, entries, lanes]``."""
+        """Returns each leaf in memory as ``[groups, entries, lanes]``."""
         found = []
         for leaf in self.leaves:
             flat = memory[:, leaf.offset : leaf.offset + leaf.size * leaf.dtype.itemsize * self.width]
@@ -50,7 +50,7 @@ class Layout:
         return found
 
     def read(self, memory: np.ndarray, lanes: int) -> list[np.ndarray]:
-        """Copies of the leaves, each of its own shape with the lanes last; NaN as one pattern of bits."""
+        """Returns copies of the leaves in their own shapes, lanes last; every NaN has the same bits."""
         out = []
         for leaf, view in zip(self.leaves, self.views(memory), strict=True):
             array = np.moveaxis(view, 0, 1).reshape(leaf.size, -1)[:, :lanes]
@@ -61,7 +61,7 @@ class Layout:
         return out
 
     def write(self, memory: np.ndarray, arrays: Sequence[np.ndarray]) -> None:
-        """Writes leaves with the lanes last; the last lane fills the group."""
+        """Writes leaves that end in the lane axis; copies of the last lane fill the last group."""
         for view, array, leaf in zip(self.views(memory), arrays, self.leaves, strict=True):
             lanes = array.shape[-1]
             flat = np.asarray(array, leaf.dtype).reshape(leaf.size, lanes)
@@ -72,7 +72,7 @@ class Layout:
 
 
 def aligned(shape: Sequence[int], dtype: Any) -> np.ndarray:
-    """Zeros that begin at a multiple of 64 bytes."""
+    """Returns zeros whose address is a multiple of 64 bytes."""
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
     raw = np.zeros(size + ALIGN, np.uint8)

@@ -1,4 +1,4 @@
-"""Loops inside a round: a counted one is the same for all lanes, any other runs until no lane goes on."""
+"""Loops inside a round: a counted loop is the same for all lanes, any other runs until no lane continues."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from jaxbandit.engine.native.arrays import SMALL, Apart, Array, Buffer
 from jaxbandit.engine.native.emit import Value
 from jaxbandit.engine.native.parts import closed, flat, shaped
 
-WRITTEN_OUT = 1500  # entries that a counted loop may compute to be written out
+WRITTEN_OUT = 1500  # most entries that a counted loop computes if it is written out
 
 
 def _counts(equation) -> tuple[int, int]:
-    """How many operands of a scan are constants, and how many are carried."""
+    """Returns the numbers of constant and of carried operands of a scan."""
     params = equation.params
     if "num_consts" in params:
         return params["num_consts"], params["num_carry"]
@@ -60,7 +60,7 @@ def _scan(low, equation, *operands: Array):
 
 
 def _weight(program) -> int:
-    """Entries that a program computes."""
+    """Returns the number of entries that a program computes."""
     return sum(max(name.aval.size for name in equation.outvars) for equation in program.equations)
 
 
@@ -98,7 +98,7 @@ def _boxed(value: Value) -> np.ndarray:
 
 
 def _looped(low, program, carry: Sequence[Array], body: Callable, length: int) -> list[Array]:
-    """A counted loop; carried values are spread over the lanes only if they have to be."""
+    """Writes a counted loop; carried values are spread over the lanes only if that is necessary."""
     f, scope = low.f, low.scope
     large = {n: _owned(low, a) for n, a in enumerate(carry) if a.size > SMALL}
     small = [n for n in range(len(carry)) if n not in large]
@@ -121,7 +121,7 @@ def _looped(low, program, carry: Sequence[Array], body: Callable, length: int) -
 
 
 def _looped_once(low, program, carry, body, length: int, large, small, first, values, wide):
-    """Writes the loop; returns its values and which of them have a lane axis, which the loop must begin with."""
+    """Writes the loop; returns its values, and which of them must have a lane axis from the start."""
     f, scope = low.f, low.scope
     grown = list(wide)
 
@@ -144,7 +144,7 @@ def _looped_once(low, program, carry, body, length: int, large, small, first, va
 
 
 def _owned(low, array: Array) -> Buffer:
-    """A large carried array in memory of its own."""
+    """Returns a large carried array in its own memory."""
     return low.overwritable(array)
 
 

@@ -1,6 +1,6 @@
-"""From a program of JAX primitives to LLVM IR: equation by equation, arrays as ``arrays`` has them.
+"""The lowering of a program of JAX primitives to LLVM IR, equation by equation; ``arrays`` has the arrays.
 
-Elementwise primitives are in ``rules``. Here are those that move entries, reduce, index, and branch.
+``rules`` has the elementwise primitives. Other modules have those that move entries, reduce, index, and branch.
 """
 
 import math
@@ -16,11 +16,11 @@ from jaxbandit.engine.native.emit import Value
 from jaxbandit.engine.native.program import Equation, Name, Program
 from jaxbandit.engine.native.scope import Scope
 
-END = 1 << 60  # the number of what reads a program's results
+END = 1 << 60  # number of the reader of a program's results
 
 
 class UnsupportedError(Exception):
-    """A primitive has no rule; ``primitive`` names it and ``where`` the line that asked for it."""
+    """The error of a primitive without a rule; ``primitive`` names it and ``where`` the line that uses it."""
 
     def __init__(self, primitive: str, where: str):
         super().__init__(f"{primitive} ({where})" if where else primitive)
@@ -28,10 +28,10 @@ class UnsupportedError(Exception):
 
 
 class Lowering:
-    """Lowers one program in one scope.
+    """The lowering of one program in one scope.
 
     Args:
-      scope: Where its results are computed.
+      scope: The scope in which its results are computed.
       program: The equations.
     """
 
@@ -83,23 +83,23 @@ class Lowering:
             self.names_of.setdefault(id(array.origin), []).append(name)
 
     def read(self, atom: Any) -> Array:
-        """The array of a name or literal."""
+        """Returns the array of a name or literal."""
         if isinstance(atom, core.Literal):
             dtype = atom.aval.dtype  # pyright: ignore[reportAttributeAccessIssue]
             return self.constant(np.asarray(atom.val, dtype))
         return self.arrays[atom]
 
     def users_of(self, equation: Equation, result: int = 0) -> set[int]:
-        """Numbers of the equations that read a result of this one."""
+        """Returns the numbers of the equations that read a result of this one."""
         return self.users.get(equation.outvars[result], set())
 
     def is_last_use(self, buffer: Buffer) -> bool:
-        """Whether nothing after this equation reads the memory of a buffer."""
+        """Returns whether nothing after this equation reads the memory of a buffer."""
         left = set().union(*(self.users.get(name, set()) for name in self.names_of.get(id(buffer.origin), ())))
         return not (left - self.scope.computed - {self.number})
 
     def constant(self, value: Any) -> Array:
-        """A known array: entries apart, or in the memory of the program if there are many."""
+        """Returns a known array: taken apart if it is small, in the program's memory if it is large."""
         value = np.asarray(value)
         if value.size > SMALL:
             return self.scope.workspace.constant(value, self.scope)
@@ -109,10 +109,10 @@ class Lowering:
             items[index] = self.f.constant(value[index].item(), kind)
         return Apart(items, value.dtype, self.scope)
 
-    # What rules use
+    # Methods that rules use
 
     def elementwise(self, equation: Equation) -> Array:
-        """The result of an elementwise primitive; scalars among its operands go with every entry."""
+        """Returns the result of an elementwise primitive; each scalar operand is combined with every entry."""
         operands = [self.read(atom) for atom in equation.invars]
         rule = rules.RULES[equation.primitive.name]
         aval = equation.outvars[0].aval
@@ -130,18 +130,18 @@ class Lowering:
         return self.make(equation, aval.shape, aval.dtype, element, sources, cost)
 
     def make(self, equation: Equation, shape, dtype, element: Callable, sources, cost: float, result: int = 0) -> Array:
-        """An array by its entries: computed now if it is small, when needed if it is large."""
+        """Returns an array made of its entries; a small one is computed now, a large one when it is needed."""
         if math.prod(shape) <= SMALL:
             items = np.empty(tuple(shape), object)
             for index in np.ndindex(*shape):
                 items[index] = element(index)
             return Apart(items, dtype, self.scope)
-        # Operands without axes go with every entry; what is computed of them is computed before the loop.
+        # Operands without axes are combined with every entry; their own values are computed before the loop.
         sources = [(a, "many" if not a.shape else how) for a, how in sources]
         return self.scope.node(shape, dtype, element, sources, cost, self.users_of(equation, result), self.number)
 
     def overwritable(self, array: Array) -> Buffer:
-        """A buffer with the entries of an array that may be changed: its own if nobody else needs it, or a copy."""
+        """Returns a writable buffer with the entries of an array: its own if nothing else needs it, or a copy."""
         buffer = self.scope.stored(array)
         fresh = not isinstance(array, Buffer)
         if fresh and isinstance(array, Node):
@@ -156,11 +156,11 @@ class Lowering:
         return copy
 
     def inner(self, program: Program, mask) -> "Lowering":
-        """A lowering for a branch or a loop's body."""
+        """Returns a lowering for a branch or a loop's body."""
         return Lowering(Scope(self.f, self.scope.workspace, mask), program)
 
     def handed_in(self, array: Array, inner: "Lowering", writable: bool = False) -> Array:
-        """An array for an inner scope: large ones are in memory by then."""
+        """Returns an array for use in an inner scope; a large one is stored in memory first."""
         if isinstance(array, Node):
             array = self.scope.stored(array)
         if isinstance(array, Buffer):
@@ -170,7 +170,7 @@ class Lowering:
         return Apart(self.scope.apart(array).items, array.dtype, inner.scope)
 
     def export(self, array: Array, scope: Scope) -> Array:
-        """A result of an inner program for the scope around it, which follows on the same path of control."""
+        """Returns a result of an inner program for the outer scope, which continues on the same path of control."""
         if array.size > SMALL:
             buffer = self.scope.stored(array)
             view = Buffer(buffer.base, array.shape, array.dtype, scope, shared=buffer.shared, writable=buffer.writable)
@@ -179,14 +179,14 @@ class Lowering:
         return Apart(self.scope.apart(array).items, array.dtype, scope)
 
     def write_home(self, array: Array, home: Buffer, mask) -> None:
-        """Writes a result to where it belongs, unless it was made there."""
+        """Writes a result to its home, unless it was made there."""
         if isinstance(array, Buffer) and array.origin is home.origin:
             return
         self.scope.release(home)
         self.scope.write(array, home, mask)
 
     def row(self, array: Buffer, place) -> Array:
-        """One row of an array in memory."""
+        """Returns one row of an array in memory."""
         shape = array.shape[1:]
         if math.prod(shape) > SMALL:
             base = self.f.address(
@@ -216,13 +216,13 @@ _RULES: dict[str, Callable[..., list[Array]]] = {
 
 
 def _where(equation: Equation) -> str:
-    """The line of the user's code that an equation comes from."""
-    from jax._src import source_info_util  # it is nowhere else
+    """Returns the line of the user's code that an equation comes from."""
+    from jax._src import source_info_util  # no public module has it
 
     for source in equation.sources:
         try:
             frame = source_info_util.user_frame(getattr(source, "traceback", source))
-        except Exception:  # of another version of JAX
+        except Exception:  # an error of another version of JAX
             return ""
         if frame:
             return f"{frame.file_name}:{frame.start_line}"

@@ -1,4 +1,4 @@
-"""A function of arrays as machine code, for many arguments at once: one lane for each."""
+"""The machine code of a function of arrays, which maps it over many arguments at once, one lane for each."""
 
 import ctypes
 from collections.abc import Callable, Sequence
@@ -19,15 +19,15 @@ VERSION = 2  # raise it when the same function becomes other machine code
 
 
 class Mapped:
-    """Machine code of ``function(*shared, *arrays)``.
+    """The machine code of ``function(*shared, *arrays)``.
 
     Args:
-      function: Of arrays of one lane; returns a tree of arrays.
+      function: A function of the arrays of one lane that returns a tree of arrays.
       shared: Shapes and dtypes of arguments that all lanes share.
       arrays: Shapes and dtypes of the other arguments, for one lane.
       width: Lanes of a vector.
-      cpu: LLVM's name of the processor; default this one.
-      features: Its features; default those of this processor.
+      cpu: LLVM's name of the processor; default this processor.
+      features: The processor's features; default those of this processor.
     """
 
     def __init__(

@@ -1,13 +1,13 @@
-"""Reading and writing arrays: rows of ``width`` numbers, one for each lane."""
+"""A writer of reads and writes of arrays, whose rows have ``width`` numbers, one for each lane."""
 
 from jaxbandit.engine.native.values import BITS, Operations, Value
 
 
 class Memory(Operations):
-    """Operations, and memory."""
+    """The operations on values, extended by operations on memory."""
 
     def address(self, base: Value, row: Value | int, kind: str, lanes: int) -> str:
-        """The address of a row; each holds ``lanes`` numbers (1 for what the lanes share)."""
+        """Returns the address of a row; a row holds ``lanes`` numbers (1 if the lanes share the array)."""
         if isinstance(row, int):
             offset = str(row * lanes)
         else:
@@ -19,7 +19,7 @@ class Memory(Operations):
         return self.emit(f"getelementptr inbounds {kind}, ptr {base.text}, i64 {offset}")
 
     def as_index(self, row: Value) -> Value:
-        """A scalar integer as i64."""
+        """Returns a scalar integer as i64."""
         if row.kind == "i64":
             return row
         if row.constant is not None:
@@ -27,7 +27,7 @@ class Memory(Operations):
         return self.cast("sext", row, "i64")
 
     def load(self, base: Value, row: Value | int, kind: str, *, wide: bool = True) -> Value:
-        """A row of an array, or one of its numbers if the lanes share it."""
+        """Returns a row of an array, or one of its numbers if the lanes share it."""
         where = self.address(base, row, kind, self.width if wide else 1)
         stored = "i8" if kind == "i1" else kind
         text = self.emit(f"load {self.type_of(stored, wide)}, ptr {where}, align {self._align(stored, wide)}")
@@ -49,7 +49,7 @@ class Memory(Operations):
         self.lines.append(f"  store {kind} {value.text}, ptr {where}, align {self._align(value.kind, wide)}")
 
     def gather(self, base: Value, rows: Value, kind: str, *, shared: bool = False) -> Value:
-        """Each lane's number of its own row; of an array that the lanes share, if ``shared``."""
+        """Returns each lane's number of its own row; if ``shared``, the lanes share the array."""
         stored = "i8" if kind == "i1" else kind
         if self.width == 1:
             value = self.load(base, rows, kind)
@@ -84,7 +84,7 @@ class Memory(Operations):
         self.lines.append(f"  call void @{name}({call})")
 
     def _lane_addresses(self, pointers: str, kind: str) -> tuple[str, str]:
-        """Types and operands of the addresses of a gather or scatter; LLVM 22 has another place for their alignment."""
+        """Returns types and operands of the addresses of a gather or scatter; LLVM 22 moved their alignment."""
         size = BITS[kind] // 8
         if self.llvm_version >= 22:
             return f"<{self.width} x ptr>", f"<{self.width} x ptr> align {size} {pointers}"

@@ -12,11 +12,11 @@ UNROLLED = 4  # entries that a turn of a loop computes
 
 
 class Nests:
-    """Loops of a function.
+    """The loops of a function.
 
     Attributes:
       f: The function being written.
-      turn: Entries that were computed in this turn of a loop; None outside of loops.
+      turn: The entries computed so far in this turn of a loop; None outside of loops.
     """
 
     def __init__(self, f: Function):
@@ -24,14 +24,14 @@ class Nests:
         self.turn: dict[Any, Value] | None = None
 
     def linear(self, index: Index, shape: Sequence[int]) -> int | Value:
-        """The row of a place."""
+        """Returns the row of a place."""
         row: int | Value = 0
         for i, length in zip(index, shape, strict=True):
             row = self.plus(self.times(row, length), i)
         return row
 
     def plus(self, a: int | Value, b: int | Value) -> int | Value:
-        """The sum of indices."""
+        """Returns the sum of two indices."""
         a, b = (int(i) if isinstance(i, np.integer) else i for i in (a, b))
         if isinstance(a, int) and isinstance(b, int):
             return a + b
@@ -43,7 +43,7 @@ class Nests:
         return self.f.add(*self._same_kind(a, b))
 
     def times(self, a: int | Value, b: int) -> int | Value:
-        """An index times a number."""
+        """Returns an index times a number."""
         a = int(a) if isinstance(a, np.integer) else a
         if isinstance(a, int):
             return a * b
@@ -66,7 +66,7 @@ class Nests:
         self.nest(shape, turn, [], UNROLLED)
 
     def nest(self, shape, turn: Callable[[Index, int, list[Value]], list[Value]], carried, copies: int) -> list[Value]:
-        """Loops over all places, the last axis innermost and some entries at a time."""
+        """Writes a loop over all places, the last axis innermost and several entries in a turn."""
         f = self.f
 
         def level(axis: int, index: Index, carried: list[Value]) -> list[Value]:

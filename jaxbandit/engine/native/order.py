@@ -1,7 +1,7 @@
-"""The order of a program's equations: each as late as its results are needed.
+"""The order of a program's equations: each comes as late as its results allow.
 
-In the order of the source, the steps of the solver wait for one another while the cipher waits for its turn. With every
-equation just in time, independent chains stand side by side, and the processor has something to do while it waits.
+In the order of the source, the steps of the solver wait for one another while the cipher waits for its turn. If every
+equation comes just in time, independent chains alternate, and the processor works on one while it waits for another.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ import numpy as np
 from jaxbandit.engine.native.arrays import SMALL
 from jaxbandit.engine.native.program import Equation, Name, Program
 
-# Cycles until a result is there, roughly; other operations on floating-point numbers take 4, on integers 1.
+# Rough numbers of cycles until a result is ready; other floating-point operations take 4, integer ones 1.
 CYCLES = {"div": 24, "sqrt": 24, "log": 60, "exp": 60, "log1p": 60, "exp2": 60, "cos": 60, "sin": 60, "pow": 150}
 FREE = {"broadcast_in_dim", "reshape", "squeeze", "slice", "concatenate", "stack", "unstack", "split", "transpose"}
 
@@ -25,7 +25,7 @@ def just_in_time(program: Program) -> Program:
     equations = program.equations
     if any(name.aval.size > SMALL for equation in equations for name in equation.outvars):
         return program
-    needed: dict[Name, int] = {}  # cycles before the end
+    needed: dict[Name, int] = {}  # in cycles before the end
     begins = []
     for number, equation in reversed(list(enumerate(equations))):
         end = max((needed.get(name, 0) for name in equation.outvars), default=0)
@@ -38,7 +38,7 @@ def just_in_time(program: Program) -> Program:
 
 
 def cycles(equation: Equation) -> int:
-    """Returns how long an equation takes, roughly."""
+    """Returns the rough number of cycles that an equation takes."""
     name = equation.primitive.name
     if name in FREE or not equation.invars:
         return 0

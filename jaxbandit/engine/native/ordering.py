@@ -1,4 +1,4 @@
-"""Sorting by a network of comparisons, the same for all lanes: small arrays apart, large ones in memory."""
+"""Sorting by a network of comparisons, the same for all lanes; small arrays are taken apart, large ones in memory."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,11 @@ from jaxbandit.engine.native import conversions
 from jaxbandit.engine.native.arrays import SMALL, Apart, Array, Buffer
 from jaxbandit.engine.native.emit import Value
 
-APART = 16  # entries that are sorted without memory
+APART = 16  # most entries that are sorted without memory
 
 
 def _phases(length: int) -> Iterator[tuple[int, int, int]]:
-    """Batcher's merge exchange (Knuth, 5.2.2 M): (p, r, d), each for all i < length - d with i & p == r."""
+    """Yields (p, r, d) of Batcher's merge exchange (Knuth, 5.2.2 M): compare all i < length - d with i & p == r."""
     top = 1 << max((length - 1).bit_length() - 1, 0)
     p = top
     while length > 1 and p > 0:
@@ -60,14 +60,14 @@ def _as_number(low, i) -> Value:
 
 
 def sorted_along(low, equation, operands, axis: int, num_keys: int, descending: bool) -> list[Array]:
-    """Operands sorted together by the first ones; entries that are equal keep their order."""
+    """Sorts operands together by the first ``num_keys`` of them; equal entries keep their order."""
     f, scope, shape = low.f, low.scope, operands[0].shape
-    operands = [*operands, _places(low, shape, axis)]  # the last key: where an entry stood
+    operands = [*operands, _places(low, shape, axis)]  # the last key is the old place of an entry
     keys = [*range(num_keys), len(operands) - 1]
     dtypes = [np.dtype(array.dtype) for array in operands]
 
     def before(a, b) -> Value:
-        """Whether entries ``a`` come before entries ``b``."""
+        """Returns whether entries ``a`` come before entries ``b``."""
         result = f.constant(0, "i1")
         for n in reversed(keys):
             x, y = (_ordered(low, v[n]) for v in (a, b))
@@ -128,7 +128,7 @@ def sorted_along(low, equation, operands, axis: int, num_keys: int, descending: 
 
 
 def _ordered(low, value: Value) -> Value:
-    """What is compared: numbers, with NaN last and both zeros equal."""
+    """Returns the value to compare: it puts NaN last and makes both zeros equal."""
     f = low.f
     if not value.is_float:
         return value

@@ -1,4 +1,4 @@
-"""What branches and loops have in common: their programs, and small arrays as flat lists of entries."""
+"""Helpers of branches and loops: their programs, and small arrays as flat lists of entries."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,18 +12,18 @@ from jaxbandit.engine.native.emit import Value
 
 
 def closed(jaxpr: Any) -> programs.Program:
-    """The program of a branch or of a loop's body."""
+    """Returns the program of a branch or of a loop's body."""
     whole = jaxpr if hasattr(jaxpr, "consts") else core.ClosedJaxpr(jaxpr, ())
     return programs.flattened(whole)
 
 
 def flat(arrays: Sequence[Apart]) -> list[Value]:
-    """All entries of some arrays."""
+    """Returns all entries of some arrays."""
     return [value for array in arrays for value in array.items.flat]
 
 
 def shaped(values: Sequence[Value], like: Sequence[Array], scope) -> list[Apart]:
-    """Arrays of the shapes of others, from a flat list of entries."""
+    """Makes arrays with the shapes of ``like`` from a flat list of entries."""
     rest = iter(values)
     shaped = []
     for array in like:

@@ -1,4 +1,4 @@
-"""What a kernel has to know of its processor: the control word of floating-point numbers, and how to order code."""
+"""The processor of a kernel: its floating-point control word, and the attributes that order its code."""
 
 from collections.abc import Callable
 
@@ -10,16 +10,15 @@ _X86 = ("x86", "i386", "i686", "amd64")
 def attributes(target: str) -> str:
     """Returns attributes of a function: on x86, an aligned stack and instructions in the order for Atom.
 
-    LLVM does not align the stack for registers that it spills: every second of them would cross a line of the cache.
-    And for other processors than Atom it keeps few values alive and leaves it to the processor to find what is
-    independent. A round is too long for that: ordered as for a processor that executes in order, it takes a sixth less
-    time.
+    LLVM does not align the stack for registers that it spills, so every second of them would cross a cache line. For
+    processors other than Atom it keeps few values alive and lets the processor find independent instructions. A round
+    is too long for that. If its code is ordered for a processor that executes in order, it takes a sixth less time.
     """
     return ' alignstack(64) "tune-cpu"="atom"' if target.startswith(_X86) else ""
 
 
 def enter(f: Function, target: str) -> Callable[[], None]:
-    """Sets the floating-point control word to IEEE's defaults; returns what puts the old one back."""
+    """Sets the floating-point control word to IEEE's defaults; returns a function that restores the old one."""
     if target.startswith(_X86):
         f.declared["ldmxcsr"] = "declare void @llvm.x86.sse.ldmxcsr(ptr)"
         f.declared["stmxcsr"] = "declare void @llvm.x86.sse.stmxcsr(ptr)"

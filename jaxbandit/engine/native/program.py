@@ -1,4 +1,4 @@
-"""A jaxpr as one list of equations, the calls in it written out and what nobody uses left out."""
+"""Programs: a jaxpr as one list of equations, with its calls written out and unused equations left out."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax.extend import core
 
-# Primitives that hold a jaxpr to be evaluated in place.
+# Primitives that hold a jaxpr which is evaluated in place.
 CALLS = {
     "jit",
     "pjit",
@@ -32,14 +32,14 @@ class Name:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Equation:
-    """One step; ``invars`` are names or literals."""
+    """One step of a program; ``invars`` are names or literals."""
 
     primitive: Any
     params: dict[str, Any]
     invars: list[Any]
     outvars: list[Name]
-    sources: tuple  # where it was written, innermost call first
-    effects: bool = False  # does something besides its results: prints, calls back
+    sources: tuple  # the source lines, innermost call first
+    effects: bool = False  # it has a side effect, such as printing or a callback
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Program:
     results: list[Any]  # names or literals
 
     def without_unused(self) -> "Program":
-        """Only the equations that a result depends on."""
+        """Returns the program with only those equations that a result depends on."""
         wanted = {result for result in self.results if isinstance(result, Name)}
         kept = []
         for equation in reversed(self.equations):
@@ -72,7 +72,7 @@ class Programs:
       play: parameters, carry, the two words of the key, t -> carry, traced.
       record: carry, t -> carry, handed out.
       parameters: Shapes of the leaves of policy and environment.
-      shared: Which of these all lanes share.
+      shared: For each of these leaves, whether all lanes share it.
       carry: Shapes of the carry's leaves.
       handed_out: Shapes of the arrays handed out at a recorded round.
       traced: Shapes of the arrays handed out in every round.
@@ -89,7 +89,7 @@ class Programs:
 
 
 def divided(program: Program, fixed: Sequence[Name]) -> tuple[Program, Program]:
-    """Splits off what depends on ``fixed`` arguments alone.
+    """Splits off the equations that depend on ``fixed`` arguments alone.
 
     Returns:
       A program of the fixed arguments, and one of all arguments followed by the results of the first.
@@ -110,7 +110,7 @@ def divided(program: Program, fixed: Sequence[Name]) -> tuple[Program, Program]:
 
 
 def _signature(eqn: Any, operands: Sequence[Any]) -> Any:
-    """What an equation computes, such that equal ones have equal results; None if that cannot be told."""
+    """Returns a key such that equations with equal keys have equal results; None if there is no such key."""
     read = [(str(a.aval), np.asarray(a.val).tobytes()) if isinstance(a, core.Literal) else a for a in operands]
     signature = (eqn.primitive, *sorted(eqn.params.items()), *read)
     try:
@@ -121,10 +121,10 @@ def _signature(eqn: Any, operands: Sequence[Any]) -> Any:
 
 
 def flattened(closed: core.ClosedJaxpr) -> Program:
-    """The program of a closed jaxpr."""
+    """Returns the program of a closed jaxpr."""
     equations: list[Equation] = []
     constants: dict[Name, Any] = {}
-    known: dict[Any, list[Name]] = {}  # what was computed before: a loop over a large array is not written twice
+    known: dict[Any, list[Name]] = {}  # equations computed before, so that a loop over a large array is written once
 
     def walk(jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any], calls: tuple = ()) -> list[Any]:
         names: dict[Any, Any] = dict(zip(jaxpr.invars, arguments, strict=True))
@@ -161,6 +161,6 @@ def flattened(closed: core.ClosedJaxpr) -> Program:
 
 
 def traced(function: Any, *examples: Any) -> tuple[Program, Any]:
-    """The program of a function of arrays, and the structure of its result."""
+    """Returns the program of a function of arrays, and the structure of its result."""
     closed, shape = jax.make_jaxpr(function, return_shape=True)(*examples)
     return flattened(closed), shape

@@ -1,4 +1,4 @@
-"""Primitives that reduce along axes, and running ones."""
+"""Primitives that reduce along axes, and running reductions."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,21 +13,21 @@ from jaxbandit.engine.native.emit import BITS, Function, Value
 
 
 def least(kind: str, is_signed: bool) -> float | int:
-    """The smallest number of a kind."""
+    """Returns the smallest number of a kind."""
     if kind in ("float", "double"):
         return -math.inf
     return -(1 << (BITS[kind] - 1)) if is_signed and kind != "i1" else 0
 
 
 def greatest(kind: str, is_signed: bool) -> float | int:
-    """The largest number of a kind."""
+    """Returns the largest number of a kind."""
     if kind in ("float", "double"):
         return math.inf
     return (1 << (BITS[kind] - 1)) - 1 if is_signed and kind != "i1" else (1 << BITS[kind]) - 1
 
 
 def combiner(f: Function, name: str, kind: str, is_signed: bool) -> tuple[Callable[[Value, Value], Value], float | int]:
-    """How two entries become one, and what changes nothing."""
+    """Returns the function that combines two entries, and its neutral element."""
     if name in ("max", "min"):
         start = least(kind, is_signed) if name == "max" else greatest(kind, is_signed)
         return lambda a, b: rules.extreme(f, name, a, b, is_signed), start
@@ -70,7 +70,7 @@ def _arg(low, equation, operand: Array):
         return f.constant(i, number) if isinstance(i, int) else convert(f, i, np.dtype(np.int64), target)
 
     def merge(a, b):
-        """The better one; of equal ones the first. NaN is better than everything."""
+        """Returns the better entry, the first of equal ones. NaN is better than every number."""
         (x, i), (y, j) = a, b
         better = f.compare("gt" if largest else "lt", y, x, signed=is_signed)
         if operand.dtype.kind == "f":
@@ -101,7 +101,7 @@ def _arg(low, equation, operand: Array):
 
 
 def reduced(low, equation, operand: Array, axes: Sequence[int], start, single, merge, finish) -> Array:
-    """A reduction of an array along axes.
+    """Reduces an array along axes.
 
     ``single(entry, index)`` makes accumulators of one entry, ``merge`` joins two, ``finish`` makes the result.
     """
@@ -134,7 +134,7 @@ def reduced(low, equation, operand: Array, axes: Sequence[int], start, single, m
         pending = Pending(shape, aval.dtype, scope, operand, axes, start, absorb, merge, finish, low.number)
         scope.pending.append(pending)
         return pending
-    if math.prod(along) <= 16:  # few entries each, many results
+    if math.prod(along) <= 16:  # few entries for each of many results
 
         def element(result):
             entries = []
@@ -199,7 +199,7 @@ def _dot(low, equation, a: Array, b: Array):
             return merged(terms, combine) if terms else f.constant(0, a.kind)
 
         return [low.make(equation, aval.shape, aval.dtype, element, [(a, "many"), (b, "many")], 2 * math.prod(along))]
-    # A long sum for each of few results: a table of products, reduced.
+    # Few results with a long sum each: the table of products is reduced.
     number = low.number
     table = scope.node(
         (*along, *aval.shape),

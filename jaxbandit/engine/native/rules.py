@@ -1,8 +1,8 @@
-"""What an elementwise primitive of JAX is in LLVM IR, for one entry.
+"""The rules that write an elementwise primitive of JAX in LLVM IR, for one entry.
 
 A rule takes the function being written, the equation and the entries of its operands, and returns the entry of its
-result. Results are those that JAX defines, also where LLVM leaves them open: shifts by the width or more, divisions by
-zero, conversions out of range, minima of NaN.
+result. Results are those that JAX defines, even if LLVM leaves them undefined: shifts by the width or more, divisions
+by zero, conversions out of range, minima of NaN.
 """
 
 from collections.abc import Callable
@@ -31,12 +31,12 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def signed(eqn: Any, operand: int = 0) -> bool:
-    """Whether an operand of an equation is a signed integer (or no integer)."""
+    """Returns whether an operand of an equation is a signed integer (or no integer)."""
     return np.dtype(eqn.invars[operand].aval.dtype).kind != "u"
 
 
 def kind_of(var: Any) -> str:
-    """The LLVM type of a variable's entries."""
+    """Returns the LLVM type of a variable's entries."""
     return KINDS[np.dtype(var.aval.dtype)]
 
 
@@ -82,12 +82,12 @@ def _rem(f: Function, eqn, a, b):
 
 
 def _divide(f: Function, what: str, a: Value, b: Value, is_signed: bool) -> tuple[Value, Value]:
-    """A quotient or remainder of integers where it is defined, and where it is not: the divisor is 0."""
+    """Returns the quotient or remainder of integers, and whether the divisor is 0: then the first is meaningless."""
     zero = f.compare("eq", b, f.constant(0, b.kind))
     safe = f.select(zero, f.constant(1, b.kind), b)
     if not is_signed:
         return f.binary(f"u{what}", a, safe), zero
-    # The least integer over -1 overflows: divided by 1 it is itself, with remainder 0.
+    # The least integer divided by -1 overflows, so it is divided by 1: the quotient is itself, the remainder 0.
     least = f.constant(1 << (BITS[a.kind] - 1), a.kind)
     overflows = f.binary("and", f.compare("eq", a, least), f.compare("eq", b, f.constant(-1, b.kind)))
     safe = f.select(overflows, f.constant(1, b.kind), safe)
@@ -135,7 +135,7 @@ def _compare(f: Function, eqn, a, b):
 
 @_rule("eq_to", "lt_to", "le_to")
 def _compare_total(f: Function, eqn, a, b):
-    """Comparisons in the total order of floating-point numbers."""
+    """Compares in the total order of floating-point numbers."""
     if not a.is_float:
         return f.compare(eqn.primitive.name[:2], a, b, signed=signed(eqn))
     keys = [total_order(f, v) for v in (a, b)]
@@ -148,7 +148,7 @@ def _extreme(f: Function, eqn, a, b):
 
 
 def extreme(f: Function, which: str, a: Value, b: Value, is_signed: bool) -> Value:
-    """The larger or smaller; NaN if either is NaN."""
+    """Returns the larger or the smaller of two values; NaN if either is NaN."""
     if a.kind == "i1":
         return f.binary("or" if which == "max" else "and", a, b)
     better = "gt" if which == "max" else "lt"
@@ -156,7 +156,7 @@ def extreme(f: Function, which: str, a: Value, b: Value, is_signed: bool) -> Val
         return f.select(f.compare(better, a, b, signed=is_signed), a, b)
     for first, second in ((a, b), (b, a)):
         if second.constant is not None and second.constant == second.constant:
-            # One that is known to be no NaN: the comparison is false for a NaN, which then must be the result.
+            # One value is a known number: the comparison is false if the other is NaN, which then is the result.
             worse = "lt" if which == "max" else "gt"
             return f.select(f.compare(worse, first, second), second, first)
     chosen = f.select(f.compare(better, a, b), a, b)  # b if either is NaN
@@ -254,14 +254,14 @@ def _pow(f: Function, eqn, a, b):
 
 @_rule("log2")
 def _log2(f: Function, eqn, a):
-    """As jnp.log2 was written out before it became a primitive (jax 0.11)."""
+    """Computes log2 as jnp.log2 did before it became a primitive (jax 0.11)."""
     log = elementary.FUNCTIONS["log"]
     return f.div(log(f, a), log(f, f.constant(2.0, a.kind)))
 
 
 @_rule("polynomial")
 def _polynomial(f: Function, eqn, a, *coefficients):
-    """By Horner's rule; the constant term comes first."""
+    """Evaluates a polynomial by Horner's rule; the constant term comes first."""
     total = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
         total = f.add(f.mul(total, a), coefficient)

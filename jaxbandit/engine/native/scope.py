@@ -1,4 +1,4 @@
-"""Where arrays are computed: loops over the entries of large ones, and the memory they lie in."""
+"""The scope in which arrays are computed: loops over the entries of large arrays, and their memory."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from jaxbandit.engine.native.workspace import Workspace
 
 
 class Scope(Nests):
-    """Where arrays are computed: a function, its work space, and what has been computed on this path of control.
+    """The place where arrays are computed: a function, its work space, and the results on this path of control.
 
     Args:
       f: The function being written.
@@ -39,12 +39,12 @@ class Scope(Nests):
         self.workspace, self.mask = workspace, mask
         self.nodes: list[Node] = []
         self.pending: list[Pending] = []
-        self.computed: set[int] = set()  # equations whose results are there
+        self.computed: set[int] = set()  # equations whose results have been computed
 
     # Arrays
 
     def apart(self, array: Array) -> Apart:
-        """A small array taken apart."""
+        """Returns a small array taken apart."""
         if isinstance(array, Apart):
             return array
         if isinstance(array, Pending):
@@ -55,13 +55,13 @@ class Scope(Nests):
         return Apart(items, array.dtype, self)
 
     def node(self, shape, dtype, element, sources, cost: float, users: set[int], number: int) -> Node:
-        """A large array, to be computed later."""
+        """Returns a large array, to be computed later."""
         node = Node(shape, dtype, self, element, sources, cost, users, number)
         self.nodes.append(node)
         return node
 
     def stored(self, array: Array) -> Buffer:
-        """The array in memory."""
+        """Returns the array in memory."""
         if isinstance(array, Buffer):
             return array
         if isinstance(array, Node):
@@ -82,7 +82,7 @@ class Scope(Nests):
         self.loop_over(array.shape, lambda index: buffer.put(index, array.at(index), mask))
 
     def write_together(self, pairs: Sequence[tuple[Array, Buffer]]) -> None:
-        """Writes arrays into buffers that some of them may read: entry by entry where all read the same place."""
+        """Writes arrays into buffers that some of them may read; entry by entry if all read the same place."""
         pairs = list(pairs)
         homes = [home for _, home in pairs]
         for array, _ in pairs:
@@ -115,11 +115,11 @@ class Scope(Nests):
         self.loop_over(array.shape, lambda index: buffer.put(place(index), array.at(index)))
 
     def fill_with(self, buffer: Buffer, value: Value) -> None:
-        """Writes one value everywhere."""
+        """Writes one value to every place of a buffer."""
         self.loop_over(buffer.shape, lambda index: buffer.put(index, value))
 
     def reduce_rows(self, operand: Array, axes, shape, dtype, start, single, merge, finish) -> Buffer:
-        """A reduction with many results: for each a loop along the axes."""
+        """Writes a reduction with many results, with a loop along the axes for each."""
         self._prepare([operand])
         out = self.workspace.buffer(shape, dtype, self)
         outer = [axis for axis in range(len(operand.shape)) if axis not in axes]
@@ -139,7 +139,7 @@ class Scope(Nests):
         return out
 
     def running(self, operand: Array, axis: int, reverse: bool, combine, start: Value) -> Buffer:
-        """Running combinations along an axis."""
+        """Writes the running combinations along an axis."""
         self._prepare([operand])
         out = self.workspace.buffer(operand.shape, operand.dtype, self)
         length, others = operand.shape[axis], [n for a, n in enumerate(operand.shape) if a != axis]
@@ -163,7 +163,7 @@ class Scope(Nests):
         return out
 
     def remembered(self, node: Node, index: Index, compute: Callable[[], Value]) -> Value:
-        """An entry of a node, computed once in a turn of a loop."""
+        """Returns an entry of a node, computed once in a turn of a loop."""
         if self.turn is None:
             return compute()
         key = (id(node), *(i if isinstance(i, int) else i.text for i in index))
@@ -172,7 +172,7 @@ class Scope(Nests):
         return self.turn[key]
 
     def release(self, buffer: Buffer) -> None:
-        """Computes everything that still reads a buffer, because the buffer is about to change."""
+        """Computes all arrays that still read a buffer, because the buffer is about to change."""
         for pending in list(self.pending):
             if pending.result is None and reads(pending.operand, buffer):
                 pending.apart()
@@ -182,7 +182,7 @@ class Scope(Nests):
 
     def reduce(self, wanted: Pending) -> None:
         """Writes the loop of a reduction, together with all others of its shape that are ready."""
-        # Sources that must be in memory may hang on other reductions, which then are written first.
+        # Sources that must be in memory may depend on other reductions, which are then written first.
         self._prepare([wanted.operand])
         if wanted.result is not None:
             return
@@ -202,7 +202,7 @@ class Scope(Nests):
     # Loops
 
     def _ready(self, array: Array) -> bool:
-        """Whether a loop over the array needs nothing that has to be computed first."""
+        """Returns whether a loop over the array can be written without computing other arrays first."""
         for node in unstored([array]):
             for source, how in node.sources:
                 if isinstance(source, Pending) and source.result is None:
@@ -212,14 +212,14 @@ class Scope(Nests):
         return not isinstance(array, Pending) or array.result is not None
 
     def _must_store(self, source: Array, how: str) -> bool:
-        """Whether a source that is not read place by place should be in memory first."""
+        """Returns whether a source that is not read place by place should be in memory first."""
         if not isinstance(source, Node) or source.stored is not None or how == "same":
             return False
         once = how == "once" and len(source.users) == 1
         return how == "gather" or not (once or source.is_cheap())
 
     def _prepare(self, arrays: Sequence[Array]) -> None:
-        """Computes what loops over these arrays need from outside the loop."""
+        """Computes the arrays that loops over these arrays need from outside the loop."""
         seen: set[int] = set()
 
         def walk(array: Array) -> None:
@@ -240,7 +240,7 @@ class Scope(Nests):
             walk(array)
 
     def _run_loop(self, shape, targets: list[Node], sums: list[Pending], axes: Sequence[int] | None = None) -> None:
-        """One loop that stores nodes and reduces; every node that others will read is stored on the way."""
+        """Writes one loop that stores nodes and reduces; it also stores every node that other loops will read."""
         axes = tuple(range(len(shape))) if axes is None else tuple(axes)
         whole = axes == tuple(range(len(shape)))
         if targets:
@@ -300,7 +300,7 @@ class Scope(Nests):
                 self.computed.add(node.number)
 
     def _kept(self, shape, targets: Sequence[Node], sums: Sequence[Pending]) -> list[Node]:
-        """Nodes that this loop computes place by place and others read too: stored, unless cheap to repeat."""
+        """Returns the nodes to store: this loop computes them, others read them, and they are not cheap to repeat."""
         reached = aligned_with([*targets, *(p.operand for p in sums)])
         inside = {node.number for node in reached} | {p.number for p in sums} | self.computed
         wanted = [node for node in reached if node not in targets and node.shape == tuple(shape)]

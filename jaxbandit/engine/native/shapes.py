@@ -1,4 +1,4 @@
-"""Primitives that move entries without changing them: each is a map from places of the result to places before it."""
+"""Primitives that move entries without changing them: each maps places of the result to places of its operand."""
 
 import math
 from typing import Any
@@ -29,7 +29,7 @@ def _reshape(low, equation, source: Array, *_):
 
 
 def reshaped(low, equation, source: Array, shape) -> Array:
-    """The entries in the same order under another shape."""
+    """Returns the entries in the same order under another shape."""
     if isinstance(source, Buffer):
         return source.viewed(shape)
     if math.prod(shape) <= SMALL:
@@ -133,7 +133,7 @@ def _pad(low, equation, source: Array, fill: Array):
 
 
 def _joined(low, aval, parts, fill: Value | None = None) -> Array:
-    """An array made of parts: each with {axis: (first place, step)} of where it goes."""
+    """Joins parts into an array; each part has its target places as {axis: (first place, step)}."""
     scope = low.scope
 
     def place(index, places):

@@ -1,8 +1,8 @@
 """A writer of LLVM IR as text.
 
-A value of the game is a vector over ``width`` lanes or, if all lanes share it, a scalar. The writer spreads scalars
-over the lanes where the two meet, so that the rules of the lowering need not tell them apart. Every operation is
-IEEE's: no flag allows LLVM to reorder, contract or approximate.
+A value of the game is a vector over ``width`` lanes or, if all lanes share it, a scalar. If an operation has both
+kinds of operand, the writer spreads the scalars over the lanes, so that the rules of the lowering need not
+distinguish them. Every operation is IEEE's: no flag allows LLVM to reorder, contract or approximate.
 """
 
 import struct
@@ -36,7 +36,7 @@ class Value(NamedTuple):
 
 
 class Operations:
-    """Operations on values, written as lines of text.
+    """The operations on values, written as lines of text.
 
     Args:
       width: Lanes of a vector; 1 writes scalars.
@@ -52,11 +52,11 @@ class Operations:
     # Types and constants
 
     def type_of(self, kind: str, wide: bool) -> str:
-        """The LLVM type of a value."""
+        """Returns the LLVM type of a value."""
         return f"<{self.width} x {kind}>" if wide and self.width > 1 else kind
 
     def constant(self, number: float | int | bool, kind: str) -> Value:
-        """A number that all lanes share."""
+        """Returns a number that all lanes share."""
         if kind in FLOATS:
             number = float(number)
             if kind == "float":
@@ -68,7 +68,7 @@ class Operations:
         return Value(("true" if number else "false") if kind == "i1" else str(number), kind, False, number)
 
     def widened(self, value: Value) -> Value:
-        """The value with a lane axis."""
+        """Returns the value with a lane axis."""
         if value.wide or self.width == 1:
             return value
         if value.constant is not None:
@@ -79,7 +79,7 @@ class Operations:
         return Value(spread, value.kind, True)
 
     def alike(self, *values: Value) -> Sequence[Value]:
-        """The values, all with a lane axis if one of them has it."""
+        """Returns the values, all with a lane axis if one of them has it."""
         if any(value.wide for value in values):
             return [self.widened(value) for value in values]
         return values
@@ -87,39 +87,39 @@ class Operations:
     # Operations
 
     def binary(self, operation: str, a: Value, b: Value) -> Value:
-        """``a operation b`` for an LLVM instruction of two operands."""
+        """Returns ``a operation b`` for an LLVM instruction of two operands."""
         a, b = self.alike(a, b)
         text = self.emit(f"{operation} {self.type_of(a.kind, a.wide)} {a.text}, {b.text}")
         return Value(text, a.kind, a.wide)
 
     def add(self, a: Value, b: Value) -> Value:
-        """The sum."""
+        """Returns the sum."""
         return self.binary("fadd" if a.is_float else "add", a, b)
 
     def sub(self, a: Value, b: Value) -> Value:
-        """The difference."""
+        """Returns the difference."""
         return self.binary("fsub" if a.is_float else "sub", a, b)
 
     def mul(self, a: Value, b: Value) -> Value:
-        """The product."""
+        """Returns the product."""
         return self.binary("fmul" if a.is_float else "mul", a, b)
 
     def div(self, a: Value, b: Value) -> Value:
-        """The quotient of floating-point numbers."""
+        """Returns the quotient of floating-point numbers."""
         return self.binary("fdiv", a, b)
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
-        """``a * b + c``, rounded once."""
+        """Returns ``a * b + c``, rounded once."""
         return self.intrinsic("fma", a, b, c)
 
     def neg(self, a: Value) -> Value:
-        """Minus ``a``."""
+        """Returns minus ``a``."""
         if not a.is_float:
             return self.sub(self.constant(0, a.kind), a)
         return Value(self.emit(f"fneg {self.type_of(a.kind, a.wide)} {a.text}"), a.kind, a.wide)
 
     def compare(self, predicate: str, a: Value, b: Value, *, signed: bool = True) -> Value:
-        """``a predicate b`` for one of lt, le, gt, ge, eq, ne; false if either is NaN, except ne."""
+        """Returns ``a predicate b`` for one of lt, le, gt, ge, eq, ne; false if either is NaN, except ne."""
         a, b = self.alike(a, b)
         if a.is_float:
             operation = "fcmp " + ("une" if predicate == "ne" else f"o{predicate}")
@@ -130,11 +130,11 @@ class Operations:
         return Value(self.emit(f"{operation} {self.type_of(a.kind, a.wide)} {a.text}, {b.text}"), "i1", a.wide)
 
     def is_nan(self, a: Value) -> Value:
-        """Whether ``a`` is NaN."""
+        """Returns whether ``a`` is NaN."""
         return Value(self.emit(f"fcmp uno {self.type_of(a.kind, a.wide)} {a.text}, {a.text}"), "i1", a.wide)
 
     def select(self, condition: Value, yes: Value, no: Value) -> Value:
-        """``yes`` where the condition holds, else ``no``."""
+        """Returns ``yes`` in lanes in which the condition holds, else ``no``."""
         if yes == no:
             return yes
         if condition.constant is not None:
@@ -150,28 +150,28 @@ class Operations:
         )
 
     def cast(self, operation: str, a: Value, kind: str) -> Value:
-        """``a`` by an LLVM conversion such as ``sitofp``."""
+        """Converts ``a`` by an LLVM conversion such as ``sitofp``."""
         source, target = self.type_of(a.kind, a.wide), self.type_of(kind, a.wide)
         return Value(self.emit(f"{operation} {source} {a.text} to {target}"), kind, a.wide)
 
     def bits(self, a: Value) -> Value:
-        """The bits of a floating-point number as an integer."""
+        """Returns the bits of a floating-point number as an integer."""
         return self.cast("bitcast", a, INTEGER_OF[a.kind])
 
     def from_bits(self, a: Value, kind: str) -> Value:
-        """The floating-point number with these bits."""
+        """Returns the floating-point number with these bits."""
         return self.cast("bitcast", a, kind)
 
     def intrinsic(self, name: str, *arguments: Value, flags: Sequence[str] = ()) -> Value:
-        """A call of ``llvm.name``, overloaded by the first argument; ``flags`` are constant i1 operands."""
+        """Calls ``llvm.name``, overloaded by the first argument; ``flags`` are constant i1 operands."""
         arguments = tuple(self.alike(*arguments))
         kind, wide = arguments[0].kind, arguments[0].wide
         return self._call(f"llvm.{name}.{self.mangled(kind, wide)}", arguments, kind, wide, flags)
 
     def convert_saturating(self, a: Value, kind: str, signed: bool) -> Value:
-        """A floating-point number as an integer, cut off at the ends; NaN becomes 0.
+        """Converts a floating-point number to an integer, cut off at the ends; NaN becomes 0.
 
-        LLVM has an intrinsic for it, but takes vectors apart for it, number by number.
+        LLVM has an intrinsic for this conversion, but it takes vectors apart, number by number.
         """
         bits = BITS[kind]
         low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)
@@ -188,7 +188,7 @@ class Operations:
         return self.select(below, self.constant(low, kind), whole)
 
     def any_lane(self, condition: Value) -> Value:
-        """Whether the condition holds in any lane, as a scalar."""
+        """Returns whether the condition holds in any lane, as a scalar."""
         if not condition.wide or self.width == 1:
             return condition
         vector = self.type_of("i1", True)
@@ -197,7 +197,7 @@ class Operations:
         return Value(self.emit(f"call i1 @{name}({vector} {condition.text})"), "i1", False)
 
     def fresh(self) -> str:
-        """A new name for a value."""
+        """Returns a new name for a value."""
         self._names += 1
         return f"%v{self._names}"
 
@@ -219,13 +219,13 @@ class Operations:
         return name
 
     def mangled(self, kind: str, wide: bool) -> str:
-        """How a type stands in the name of an intrinsic."""
+        """Returns the text of a type in the name of an intrinsic."""
         short = {"float": "f32", "double": "f64"}.get(kind, kind)
         return f"v{self.width}{short}" if wide and self.width > 1 else short
 
 
 def as_single(number: float) -> float:
-    """The nearest float32."""
+    """Returns the nearest float32."""
     try:
         return struct.unpack("<f", struct.pack("<f", number))[0]
     except OverflowError:

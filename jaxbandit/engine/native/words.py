@@ -1,4 +1,4 @@
-"""JAX's own random primitives: keys are pairs of words, bits come from the cipher written out."""
+"""JAX's own random primitives: keys are pairs of words, and the cipher, written out, makes the bits."""
 
 import dataclasses
 import math
@@ -17,7 +17,7 @@ from jaxbandit.random import threefry2x32
 
 
 def _inlined(low, function, *operands: Array) -> list[Array]:
-    """The results of a JAX function of arrays, written out here."""
+    """Returns the results of a JAX function of arrays, written out here."""
     examples = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in operands]
     inner, _ = program.traced(function, *examples)
     nested = low.inner(inner, low.scope.mask)
@@ -91,12 +91,12 @@ def _check(equation) -> None:
 
 
 def is_key(atom: Any) -> bool:
-    """Whether a variable holds JAX keys."""
+    """Returns whether a variable holds JAX keys."""
     return jnp.issubdtype(atom.aval.dtype, jax.dtypes.prng_key)
 
 
 def stored(equation: program.Equation) -> program.Equation:
-    """The equation on keys as they are stored: an array of keys has a last axis of two words."""
+    """Returns the equation for stored keys: an array of keys has a last axis of two words."""
     name, params = equation.primitive.name, dict(equation.params)
     if not any(is_key(atom) for atom in equation.outvars) or name.startswith("random_"):
         return equation
@@ -121,7 +121,7 @@ def stored(equation: program.Equation) -> program.Equation:
 
 
 def _counts(low, equation):
-    """Counters of random bits: the number of an entry, in two words."""
+    """Returns the counters of random bits: the number of each entry, in two words."""
     shape = tuple(equation.params["shape"])
 
     def count() -> tuple:

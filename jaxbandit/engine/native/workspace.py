@@ -1,4 +1,4 @@
-"""Memory for arrays that live within a round."""
+"""The memory of arrays that live within a round."""
 
 import math
 from collections.abc import Sequence
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 
 
 class Workspace:
-    """Memory of one group of lanes for arrays that live within a round; measured while lowering.
+    """The memory of one group of lanes for arrays that live within a round; its size is measured while lowering.
 
     Args:
-      base: Where it begins.
-      width: Lanes.
+      base: Address at which it begins.
+      width: Lanes of a vector.
     """
 
     def __init__(self, base: Value, width: int):
         self.base, self.width = base, width
         self.bytes = 0
-        self.globals: list[str] = []  # definitions of constant arrays
+        self.globals: list[str] = []  # the definitions of constant arrays
         self._equations = 0
 
     def numbered(self, count: int) -> range:
-        """Numbers for equations, which no others of the function have."""
+        """Returns numbers for equations that no other equation of the function has."""
         self._equations += count
         return range(self._equations - count, self._equations)
 
     def constant(self, value: np.ndarray, scope: "Scope") -> Buffer:
-        """A known large array, in the memory of the program."""
+        """Returns a known large array, stored in the memory of the program."""
         kind = Array((), value.dtype).kind
         stored = "i8" if kind == "i1" else kind
         entries = ", ".join(f"{stored} {scope.f.constant(number, stored).text}" for number in value.ravel().tolist())
@@ -42,7 +42,7 @@ class Workspace:
         return Buffer(Value(name, "ptr", False), value.shape, value.dtype, scope, shared=True)
 
     def buffer(self, shape: Sequence[int], dtype: Any, scope: "Scope") -> Buffer:
-        """Room for an array."""
+        """Returns room for an array."""
         itemsize = np.dtype(dtype).itemsize
         start = self.bytes
         self.bytes += -(-math.prod(shape) * itemsize * self.width // 64) * 64

@@ -1,7 +1,7 @@
 """Stationary laws of losses: one shape for all arms, a mean for each.
 
-Every arm of a round reads the same uniforms, so two policies on one seed meet the same luck; the
-law of what a player observes is unchanged, for it sees one arm a round.
+All arms of a round read the same uniforms, so two policies on one seed have common random numbers. This does not
+change the law of what a policy observes, because it observes one arm per round.
 """
 
 from jaxbandit.environments.laws.base import Law as Law

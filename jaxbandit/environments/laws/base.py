@@ -1,4 +1,4 @@
-"""What the laws share: arms, the moments that exist, and the assumptions of the theory."""
+"""Base classes of laws: arms, the moments that exist, and the assumptions of the theory."""
 
 import copy
 import dataclasses
@@ -19,13 +19,13 @@ POSITIVE_HINT = "{} losses are positive"
 
 
 class Law:
-    """A stationary environment: what is drawn from an arm has the same law in every round.
+    """A stationary environment: an arm's losses have the same law in every round.
 
-    A subclass declares its fields, ``means``, ``loss`` and ``raw_moment``. The class attributes say in words, for
-    tables, what the properties of the same kind tell of an instance.
+    A subclass declares its fields, ``means``, ``loss`` and ``raw_moment``. The class attributes describe in words,
+    for tables, what the corresponding properties of an instance compute.
     """
 
-    moments: ClassVar[str] = "all"  # which exist
+    moments: ClassVar[str] = "all"  # the moments that exist
     nonnegative: ClassVar[str] = "always"  # when the best arm is truncated non-negative
 
     num_arms: int
@@ -33,7 +33,7 @@ class Law:
 
     @property
     def moment_limit(self) -> float:
-        """Moments of every order below this one exist."""
+        """The order below which all moments exist."""
         return math.inf
 
     @property
@@ -48,28 +48,28 @@ class Law:
         return bool((means == means.min()).sum() == 1)
 
     def means(self, t: Array) -> Array:
-        """Expected losses, the same in every round: [K]."""
+        """Returns the expected losses, the same in every round: [K]."""
         raise NotImplementedError
 
     def raw_moment(self, alpha: float) -> np.ndarray:
-        """``E|l|^alpha`` of each arm, or a bound on it, where it exists."""
+        """Returns ``E|l|^alpha`` of each arm, or an upper bound on it, if it exists."""
         raise NotImplementedError
 
     def moment(self, alpha: float) -> float:
-        """The sigma with ``E|l|^alpha <= sigma^alpha`` for every arm."""
+        """Returns the sigma with ``E|l|^alpha <= sigma^alpha`` for every arm."""
         if not alpha > 0:
             raise ValueError(f"moment(alpha) needs alpha > 0, got {alpha}")
         limit = self.moment_limit
         if alpha >= limit:
             raise ValueError(
                 f"{type(self).__name__} with tail_index {limit:g} has no moment of order {alpha:g}; "
-                f"ask for alpha < {limit:g}, e.g. moment({self.moment_order:g})"
+                f"pass alpha < {limit:g}, e.g. moment({self.moment_order:g})"
             )
         return float(np.max(self.raw_moment(alpha)) ** (1 / alpha))
 
 
 class Located(Law):
-    """A law that is scaled or shifted to the means a user asks for, in the field ``arm_means``."""
+    """A law that is scaled or shifted to the means that a user gives, in the field ``arm_means``."""
 
     arm_means: Array
     tail_index: Any = math.inf
@@ -92,21 +92,21 @@ class Located(Law):
 
     @property
     def moment_order(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The alpha the environment is declared at, 9/10 of the way to the tail index, at most 2."""
+        """The alpha that the environment declares: 9/10 of the way from 1 to the tail index, at most 2."""
         return float(np.min(np.minimum(2.0, 1 + 0.9 * (np.asarray(self.tail_index) - 1))))
 
     @property
     def moment_limit(self) -> float:
-        """Moments of every order below this one exist."""
+        """The order below which all moments exist."""
         return float(np.min(self.tail_index))
 
     def means(self, t: Array) -> Array:
-        """Expected losses, the same in every round: [K]."""
+        """Returns the expected losses, the same in every round: [K]."""
         del t
         return jnp.asarray(self.arm_means)
 
     def with_means(self, means: Array) -> Self:
-        """The same law around other means, which are not checked: they may be traced."""
+        """Returns the same law with other means, which are not checked because they may be traced."""
         law = copy.copy(self)
         object.__setattr__(law, "arm_means", means)
         return law
@@ -119,15 +119,15 @@ class Symmetric(Located):
 
     @property
     def truncated_nonnegative(self) -> bool:
-        """Whether the smallest mean is at least 0, since then the density at z > 0 is at least that at -z."""
+        """Whether the smallest mean is at least 0; if so, the density at z > 0 is at least that at -z."""
         return bool(np.min(self.arm_means) >= 0)
 
     def noise_moment(self, alpha: float) -> np.ndarray:
-        """E|l - mean|^alpha of each arm."""
+        """Returns E|l - mean|^alpha of each arm."""
         raise NotImplementedError
 
     def raw_moment(self, alpha: float) -> np.ndarray:
-        """A bound that is exact where the mean is 0 and at alpha = 2."""
+        """Returns an upper bound that is exact if the mean is 0 or alpha is 2."""
         mean, noise = np.abs(np.asarray(self.arm_means, np.float64)), self.noise_moment(alpha)
         if alpha <= 2:  # (|m + z|^a + |m - z|^a) / 2 <= |m|^a + |z|^a: Clarkson
             return mean**alpha + noise
@@ -135,23 +135,23 @@ class Symmetric(Located):
 
 
 def of_arm(value: Any, arm: Array) -> Array:
-    """The arm's own number, or the one of all arms."""
+    """Returns the arm's own number, or the number of all arms if there is only one."""
     value = jnp.asarray(value)
     return pick(value, arm) if value.ndim else value
 
 
 def lgamma(value: Any) -> Any:
-    """The logarithm of |Gamma|, entry by entry; on the host in float64."""
+    """Returns the logarithm of |Gamma|, entry by entry; on the host in float64."""
     return jax.lax.lgamma(value) if isinstance(value, Tracer) else np.vectorize(math.lgamma)(value)
 
 
 def gaussian_moment(alpha: float) -> float:
-    """E|Z|^alpha of a standard normal."""
+    """Returns E|Z|^alpha of a standard normal Z."""
     return math.exp(alpha / 2 * math.log(2) + math.lgamma((alpha + 1) / 2)) / math.sqrt(math.pi)
 
 
 def derive(obj: Any, **values: Any) -> None:
-    """Sets derived fields of a frozen object while it is made."""
+    """Sets derived fields of a frozen object during its construction."""
     names = {spec.name for spec in dataclasses.fields(obj) if spec.metadata.get("derived")}
     for name, value in values.items():
         assert name in names, name

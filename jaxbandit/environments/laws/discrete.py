@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxbandit import random
 from jaxbandit.environments.laws.base import Law, Located, of_arm
-from jaxbandit.types import Array, field, pytree
+from jaxbandit.types import Array, Numbers, field, pytree
 
 
 @pytree
@@ -25,16 +25,16 @@ class Bernoulli(Located):
 
     label: ClassVar[str] = "Bernoulli"
 
-    arm_means: Array = field(alias="means", vector=True, ge=0, le=1, hint="a mean is the probability of loss 1")
+    arm_means: Numbers = field(alias="means", vector=True, ge=0, le=1, hint="a mean is the probability of loss 1")
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """1 where the deep uniform is at most the mean: rare losses keep their probability."""
+        """Returns 1 if a deep uniform is at most the mean, else 0; rare losses keep their probability."""
         del t
         mean = of_arm(self.arm_means, arm)
         return (random.deep_uniform(key) <= mean).astype(mean.dtype)
 
     def raw_moment(self, alpha: float) -> np.ndarray:
-        """The means: 1 to any power is 1."""
+        """Returns the means: 1 to any power is 1."""
         del alpha
         return np.asarray(self.arm_means, np.float64)
 
@@ -44,7 +44,7 @@ class HardPair(Law):
     r"""The two laws that no algorithm tells apart in time: rare large losses of which the best arm has fewer.
 
     With :math:`\gamma = (2 \Delta)^{1 / (\alpha - 1)}` a loss is :math:`1 / \gamma` with probability
-    :math:`\gamma \Delta` in arm 0 and :math:`2 \gamma \Delta` in every other, and else 0: the means are
+    :math:`\gamma \Delta` in arm 0 and :math:`2 \gamma \Delta` in every other arm, and 0 otherwise. The means are
     :math:`\Delta` and :math:`2 \Delta`, and the raw moment of order :math:`\alpha` is 1/2 and 1.
 
     Attributes:
@@ -73,13 +73,13 @@ class HardPair(Law):
         check_num_arms(self)
 
     def means(self, t: Array) -> Array:
-        """Expected losses, the same in every round: [K]."""
+        """Returns the expected losses, the same in every round: [K]."""
         del t
         gap = jnp.asarray(self.gap)
         return jnp.where(jnp.arange(self.num_arms) == 0, gap, 2 * gap)
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """Large where a deep uniform is at most its probability."""
+        """Returns the large loss if a deep uniform is at most its probability, else 0."""
         del t
         gap = jnp.asarray(self.gap)
         gamma = jnp.exp(jnp.log(2 * gap) / (jnp.asarray(self.moment_order) - 1))
@@ -87,14 +87,14 @@ class HardPair(Law):
         return jnp.where(random.deep_uniform(key) <= probability, 1 / gamma, 0)
 
     def raw_moment(self, alpha: float) -> np.ndarray:
-        """2 Delta gamma^(1 - alpha), that of an arm that is not the best."""
+        """Returns 2 Delta gamma^(1 - alpha), the moment of an arm that is not the best."""
         gap = np.asarray(self.gap, np.float64)
         gamma = (2 * gap) ** (1 / (np.asarray(self.moment_order) - 1))
         return (2 if self.num_arms > 1 else 1) * gap * gamma ** (1 - alpha)
 
 
 def check_num_arms(environment: Any) -> None:
-    """Refuses a number of arms that is none."""
+    """Raises unless the number of arms is a whole number of at least 1."""
     value = environment.num_arms
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(

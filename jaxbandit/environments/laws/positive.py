@@ -1,4 +1,4 @@
-"""Laws of positive losses: a shape scaled to the means, by its quantile function."""
+"""Laws of positive losses: a shape scaled to the means and drawn by its quantile function."""
 
 from typing import Any, ClassVar
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxbandit import random
 from jaxbandit.environments.laws.base import POSITIVE_HINT, TAIL_HINT, Located, derive, lgamma, of_arm
-from jaxbandit.types import Array, field, pytree
+from jaxbandit.types import Array, Numbers, field, pytree
 
 
 @pytree
@@ -29,23 +29,23 @@ class Pareto(Located):
     label: ClassVar[str] = "Pareto"
     moments: ClassVar[str] = "below tail_index"
 
-    arm_means: Array = field(alias="means", vector=True, gt=0, hint=POSITIVE_HINT.format("Pareto"))
+    arm_means: Numbers = field(alias="means", vector=True, gt=0, hint=POSITIVE_HINT.format("Pareto"))
     tail_index: Any = field(per_arm=True, gt=1, hint=TAIL_HINT)
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """The quantile at one minus a deep uniform."""
+        """Returns the quantile at one minus a deep uniform."""
         del t
         a = of_arm(self.tail_index, arm)
         return of_arm(self.arm_means, arm) * ((a - 1) / a) * jnp.exp(jnp.log(random.deep_uniform(key)) * (-1 / a))
 
     def survival(self, z: Array, arm: Array) -> Array:
-        """P(l > z) of an arm."""
+        """Returns P(l > z) of an arm."""
         a = of_arm(self.tail_index, arm)
         start = of_arm(self.arm_means, arm) * ((a - 1) / a)
         return jnp.exp(a * jnp.log(start / jnp.maximum(z, start)))
 
     def raw_moment(self, alpha: float) -> np.ndarray:
-        """E l^alpha = s^alpha a / (a - alpha)."""
+        """Returns E l^alpha = s^alpha a / (a - alpha)."""
         a = np.asarray(self.tail_index)
         return (np.asarray(self.arm_means) * (a - 1) / a) ** alpha * a / (a - alpha)
 
@@ -69,22 +69,22 @@ class Lomax(Located):
     label: ClassVar[str] = "Lomax"
     moments: ClassVar[str] = "below tail_index"
 
-    arm_means: Array = field(alias="means", vector=True, gt=0, hint=POSITIVE_HINT.format("Lomax"))
+    arm_means: Numbers = field(alias="means", vector=True, gt=0, hint=POSITIVE_HINT.format("Lomax"))
     tail_index: Any = field(per_arm=True, gt=1, hint=TAIL_HINT)
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """The quantile at one minus a deep uniform."""
+        """Returns the quantile at one minus a deep uniform."""
         del t
         a = of_arm(self.tail_index, arm)
         return of_arm(self.arm_means, arm) * (a - 1) * jnp.expm1(-jnp.log(random.deep_uniform(key)) / a)
 
     def survival(self, z: Array, arm: Array) -> Array:
-        """P(l > z) of an arm."""
+        """Returns P(l > z) of an arm."""
         a = of_arm(self.tail_index, arm)
         return jnp.exp(-a * jnp.log1p(jnp.maximum(z, 0) / (of_arm(self.arm_means, arm) * (a - 1))))
 
     def raw_moment(self, alpha: float) -> np.ndarray:
-        """E l^alpha = s^alpha Gamma(1 + alpha) Gamma(a - alpha) / Gamma(a)."""
+        """Returns E l^alpha = s^alpha Gamma(1 + alpha) Gamma(a - alpha) / Gamma(a)."""
         a = np.asarray(self.tail_index)
         scale = np.asarray(self.arm_means) * (a - 1)
         return scale**alpha * np.exp(lgamma(1 + alpha) + lgamma(a - alpha) - lgamma(a))
@@ -110,7 +110,7 @@ class Frechet(Located):
     label: ClassVar[str] = "Frechet"
     moments: ClassVar[str] = "below tail_index"
 
-    arm_means: Array = field(alias="means", vector=True, gt=0, hint=POSITIVE_HINT.format("Frechet"))
+    arm_means: Numbers = field(alias="means", vector=True, gt=0, hint=POSITIVE_HINT.format("Frechet"))
     tail_index: Any = field(per_arm=True, gt=1, hint=TAIL_HINT)
     log_unit: Any = field(derived=True, default=None)
 
@@ -119,14 +119,14 @@ class Frechet(Located):
         derive(self, log_unit=-lgamma(1 - 1 / _array(self.tail_index)))
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """The quantile at one minus a deep uniform."""
+        """Returns the quantile at one minus a deep uniform."""
         del t
         a = of_arm(self.tail_index, arm)
         exponential = random.minus_log_of_rest(random.deep_uniform(key))  # small where the loss is large
         return of_arm(self.arm_means, arm) * jnp.exp(of_arm(self.log_unit, arm) - jnp.log(exponential) / a)
 
     def raw_moment(self, alpha: float) -> np.ndarray:
-        """E l^alpha = s^alpha Gamma(1 - alpha / a)."""
+        """Returns E l^alpha = s^alpha Gamma(1 - alpha / a)."""
         a = np.asarray(self.tail_index)
         return np.asarray(self.arm_means) ** alpha * np.exp(lgamma(1 - alpha / a) - alpha * lgamma(1 - 1 / a))
 
@@ -149,17 +149,17 @@ class LogNormal(Located):
 
     label: ClassVar[str] = "log-normal"
 
-    arm_means: Array = field(alias="means", vector=True, gt=0, hint=POSITIVE_HINT.format("LogNormal"))
+    arm_means: Numbers = field(alias="means", vector=True, gt=0, hint=POSITIVE_HINT.format("LogNormal"))
     log_std: Any = field(default=1.0, per_arm=True, gt=0, hint="the spread of the logarithm, e.g. 1.0")
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """By Box-Muller."""
+        """Returns a log-normal loss, by Box-Muller."""
         del t
         s = of_arm(self.log_std, arm)
         return of_arm(self.arm_means, arm) * jnp.exp(s * (random.normal(key) - s / 2))
 
     def raw_moment(self, alpha: float) -> np.ndarray:
-        """E l^alpha = mean^alpha exp(sigma^2 alpha (alpha - 1) / 2)."""
+        """Returns E l^alpha = mean^alpha exp(sigma^2 alpha (alpha - 1) / 2)."""
         variance = np.asarray(self.log_std, np.float64) ** 2
         return np.asarray(self.arm_means) ** alpha * np.exp(variance * alpha * (alpha - 1) / 2)
 
@@ -183,7 +183,7 @@ class Weibull(Located):
 
     label: ClassVar[str] = "Weibull"
 
-    arm_means: Array = field(alias="means", vector=True, gt=0, hint=POSITIVE_HINT.format("Weibull"))
+    arm_means: Numbers = field(alias="means", vector=True, gt=0, hint=POSITIVE_HINT.format("Weibull"))
     shape: Any = field(default=0.5, per_arm=True, ge=0.05, hint="below 1 the tail is stretched, 1 is the exponential")
     log_unit: Any = field(derived=True, default=None)
 
@@ -192,13 +192,13 @@ class Weibull(Located):
         derive(self, log_unit=-lgamma(1 + 1 / _array(self.shape)))
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """The quantile at one minus a deep uniform."""
+        """Returns the quantile at one minus a deep uniform."""
         del t
         power = jnp.log(random.exponential(key)) / of_arm(self.shape, arm)
         return of_arm(self.arm_means, arm) * jnp.exp(of_arm(self.log_unit, arm) + power)
 
     def raw_moment(self, alpha: float) -> np.ndarray:
-        """E l^alpha = s^alpha Gamma(1 + alpha / k)."""
+        """Returns E l^alpha = s^alpha Gamma(1 + alpha / k)."""
         k = np.asarray(self.shape, np.float64)
         return np.asarray(self.arm_means) ** alpha * np.exp(lgamma(1 + alpha / k) - alpha * lgamma(1 + 1 / k))
 
@@ -218,19 +218,19 @@ class Exponential(Located):
 
     label: ClassVar[str] = "exponential"
 
-    arm_means: Array = field(alias="means", vector=True, gt=0, hint=POSITIVE_HINT.format("Exponential"))
+    arm_means: Numbers = field(alias="means", vector=True, gt=0, hint=POSITIVE_HINT.format("Exponential"))
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """The quantile at one minus a deep uniform."""
+        """Returns the quantile at one minus a deep uniform."""
         del t
         return of_arm(self.arm_means, arm) * random.exponential(key)
 
     def survival(self, z: Array, arm: Array) -> Array:
-        """P(l > z) of an arm."""
+        """Returns P(l > z) of an arm."""
         return jnp.exp(-jnp.maximum(z, 0) / of_arm(self.arm_means, arm))
 
     def raw_moment(self, alpha: float) -> np.ndarray:
-        """E l^alpha = mean^alpha Gamma(1 + alpha)."""
+        """Returns E l^alpha = mean^alpha Gamma(1 + alpha)."""
         return np.asarray(self.arm_means) ** alpha * np.exp(lgamma(1 + alpha))
 
 

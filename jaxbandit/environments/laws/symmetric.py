@@ -9,7 +9,7 @@ from jax import lax
 
 from jaxbandit import random
 from jaxbandit.environments.laws.base import SCALE_HINT, TAIL_HINT, Symmetric, gaussian_moment, lgamma, of_arm
-from jaxbandit.types import Array, field, pytree
+from jaxbandit.types import Array, Numbers, field, pytree
 
 
 @pytree
@@ -33,12 +33,12 @@ class StudentT(Symmetric):
     label: ClassVar[str] = "Student-t"
     moments: ClassVar[str] = "below tail_index"
 
-    arm_means: Array = field(alias="means", vector=True)
+    arm_means: Numbers = field(alias="means", vector=True)
     tail_index: Any = field(per_arm=True, gt=1, hint=TAIL_HINT)
     scale: Any = field(default=1.0, per_arm=True, gt=0, hint=SCALE_HINT)
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """Bailey's polar formula: a deep uniform for the radius, an angle for the side."""
+        """Returns a loss by Bailey's polar formula: a deep uniform gives the radius, an angle the side."""
         del t
         a = of_arm(self.tail_index, arm)
         radius, cosine = random.polar(key)
@@ -46,7 +46,7 @@ class StudentT(Symmetric):
         return of_arm(self.arm_means, arm) + of_arm(self.scale, arm) * noise
 
     def noise_moment(self, alpha: float) -> np.ndarray:
-        """scale^alpha a^(alpha/2) Gamma((alpha + 1)/2) Gamma((a - alpha)/2) / (sqrt(pi) Gamma(a/2))."""
+        """Returns scale^alpha a^(alpha/2) Gamma((alpha + 1)/2) Gamma((a - alpha)/2) / (sqrt(pi) Gamma(a/2))."""
         a = np.asarray(self.tail_index, np.float64)
         gammas = math.lgamma((alpha + 1) / 2) + lgamma((a - alpha) / 2) - lgamma(a / 2)
         return np.asarray(self.scale, np.float64) ** alpha * a ** (alpha / 2) * np.exp(gammas) / math.sqrt(math.pi)
@@ -77,21 +77,21 @@ class Stable(Symmetric):
     label: ClassVar[str] = "stable"
     moments: ClassVar[str] = "below tail_index; all at 2"
 
-    arm_means: Array = field(alias="means", vector=True)
+    arm_means: Numbers = field(alias="means", vector=True)
     tail_index: Any = field(per_arm=True, gt=1, le=2, hint="a stable law with a mean has an index above 1, at most 2")
     scale: Any = field(default=1.0, per_arm=True, gt=0, hint=SCALE_HINT)
 
     @property
     def moment_limit(self) -> float:
-        """Moments of every order below this one exist."""
+        """The order below which all moments exist."""
         a = np.asarray(self.tail_index, np.float64)
         return float(np.min(np.where(a < 2, a, math.inf)))
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """Chambers, Mallows and Stuck, written for a deep tail.
+        """Returns a loss by the method of Chambers, Mallows and Stuck, written for a deep tail.
 
-        Their angle is V = pi/2 (1 - u) with a deep uniform u and the side its own bit: large losses have small u,
-        and every sine below is of an angle that is small where the sine is.
+        Their angle is V = pi/2 (1 - u) with a deep uniform u, and the side is a bit of its own. Large losses have small
+        u, and every small sine below is the sine of a small angle.
         """
         del t
         a = of_arm(self.tail_index, arm)
@@ -105,7 +105,7 @@ class Stable(Symmetric):
         return of_arm(self.arm_means, arm) + of_arm(self.scale, arm) * noise
 
     def noise_moment(self, alpha: float) -> np.ndarray:
-        """(2 c)^alpha Gamma((1 + alpha)/2) Gamma(1 - alpha/a) / (sqrt(pi) Gamma(1 - alpha/2))."""
+        """Returns (2 c)^alpha Gamma((1 + alpha)/2) Gamma(1 - alpha/a) / (sqrt(pi) Gamma(1 - alpha/2))."""
         a = np.asarray(self.tail_index, np.float64)
         below = np.where(a < 2, a, 2 * max(alpha, 2.0))  # a finite stand-in where the two Gammas cancel
         ratio = np.where(a < 2, np.exp(lgamma(1 - alpha / below) - lgamma(1 - min(alpha, 1.99) / 2)), 1.0)
@@ -128,20 +128,20 @@ class Gaussian(Symmetric):
 
     label: ClassVar[str] = "Gaussian"
 
-    arm_means: Array = field(alias="means", vector=True)
+    arm_means: Numbers = field(alias="means", vector=True)
     scale: Any = field(default=1.0, per_arm=True, gt=0, hint=SCALE_HINT)
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """Box-Muller."""
+        """Returns a Gaussian loss, by Box-Muller."""
         del t
         return of_arm(self.arm_means, arm) + of_arm(self.scale, arm) * random.normal(key)
 
     def survival(self, z: Array, arm: Array) -> Array:
-        """P(l > z) of an arm."""
+        """Returns P(l > z) of an arm."""
         return lax.erfc((z - of_arm(self.arm_means, arm)) / (math.sqrt(2) * of_arm(self.scale, arm))) / 2
 
     def noise_moment(self, alpha: float) -> np.ndarray:
-        """That of a normal law."""
+        """Returns the moment of a centred normal law."""
         return np.asarray(self.scale, np.float64) ** alpha * gaussian_moment(alpha)
 
 
@@ -154,8 +154,8 @@ class OutlierMixture(Symmetric):
     Attributes:
       means: Expected loss of each arm.
       scale: Standard deviation of an ordinary loss, of all arms or of each.
-      outlier_probability: Share of outliers, likewise.
-      outlier_scale: Standard deviation of an outlier, likewise.
+      outlier_probability: Share of outliers, of all arms or of each.
+      outlier_scale: Standard deviation of an outlier, of all arms or of each.
 
     Example:
       >>> import jaxbandit as jb
@@ -166,13 +166,13 @@ class OutlierMixture(Symmetric):
 
     label: ClassVar[str] = "outlier mixture"
 
-    arm_means: Array = field(alias="means", vector=True)
+    arm_means: Numbers = field(alias="means", vector=True)
     scale: Any = field(default=1.0, per_arm=True, gt=0, hint=SCALE_HINT)
     outlier_probability: Any = field(default=0.01, per_arm=True, ge=0, le=1, hint="the share of outliers, e.g. 0.01")
     outlier_scale: Any = field(default=100.0, per_arm=True, gt=0, hint="give the size of the outliers, e.g. 100.0")
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """A normal of either scale, chosen by a deep uniform: rare outliers keep their probability."""
+        """Returns a Gaussian loss whose scale a deep uniform chooses; rare outliers keep their probability."""
         del t
         key_noise, key_kind = random.split(key)
         outlier = random.deep_uniform(key_kind) <= of_arm(self.outlier_probability, arm)
@@ -180,7 +180,7 @@ class OutlierMixture(Symmetric):
         return of_arm(self.arm_means, arm) + scale * random.normal(key_noise)
 
     def noise_moment(self, alpha: float) -> np.ndarray:
-        """The average of two normal laws'."""
+        """Returns the weighted average of the moments of two normal laws."""
         p = np.asarray(self.outlier_probability, np.float64)
         powers = [np.asarray(scale, np.float64) ** alpha for scale in (self.scale, self.outlier_scale)]
         return ((1 - p) * powers[0] + p * powers[1]) * gaussian_moment(alpha)

@@ -1,4 +1,4 @@
-"""What the schedules share: a law inside, whole numbers beyond float32, and the run's horizon."""
+"""Base classes of schedules: a law inside, whole numbers beyond float32, and the run's horizon."""
 
 import dataclasses
 from typing import Any, ClassVar, Self
@@ -9,13 +9,13 @@ import numpy as np
 from jaxbandit.arms import one_hot
 from jaxbandit.types import Array, public_fields
 
-HORIZON_HINT = "the number of rounds; left out, it is that of the run"
+HORIZON_HINT = "the number of rounds; if left out, that of the run"
 
 
 class Schedule:
     """An environment that holds a law and moves its means or its arms.
 
-    By default moments and assumptions are the law's: so it is where arms only change places.
+    By default moments and assumptions are those of the law, which is right if arms only change places.
     """
 
     moments: ClassVar[str] = "the law's"
@@ -36,12 +36,12 @@ class Schedule:
 
     @property
     def moment_order(self) -> float:
-        """The law's."""
+        """The law's declared moment order."""
         return self.law.moment_order
 
     @property
     def moment_limit(self) -> float:
-        """The law's."""
+        """The law's limit of moments."""
         return self.law.moment_limit
 
     @property
@@ -51,15 +51,15 @@ class Schedule:
 
     @property
     def unique_best(self) -> bool:
-        """Whether one arm is better than all others in every round; not where the best arm changes."""
+        """Whether one arm is better than all others in every round; False if the best arm changes."""
         return False
 
     def moment(self, alpha: float) -> float:
-        """The law's: the arms only change places."""
+        """Returns the law's moment bound: the arms only change places."""
         return self.law.moment(alpha)
 
     def at_horizon(self, horizon: int) -> Self:
-        """The environment in a run of so many rounds; a horizon given to the environment stays."""
+        """Returns the environment for a run of ``horizon`` rounds; a horizon that it already has stays."""
         changes: dict[str, Any] = {}
         if "horizon" in public_fields(type(self)) and getattr(self, "horizon", 0) is None:
             changes["horizon"] = horizon
@@ -70,7 +70,7 @@ class Schedule:
 
 
 class Moved(Schedule):
-    """A schedule that gives its law other means: those of a round lie between ``lowest`` and ``highest``."""
+    """A schedule that gives its law other means, which lie between ``lowest`` and ``highest`` in every round."""
 
     nonnegative: ClassVar[str] = "if the law's is at the lowest means"
 
@@ -78,16 +78,16 @@ class Moved(Schedule):
     highest: np.ndarray  # [K]
 
     def check_means(self, field_name: str) -> None:
-        """Refuses means that the law inside cannot have."""
+        """Raises if the law inside cannot have the lowest or the highest means."""
         where = f"{type(self).__name__}.{field_name}"
         for means in (self.lowest, self.highest):
             try:
                 dataclasses.replace(self.law, arm_means=means)
             except ValueError as error:
-                raise ValueError(f"{where} moves the means out of what the law allows: {error}") from None
+                raise ValueError(f"{where} moves the means outside the range that the law allows: {error}") from None
 
     def check_law(self) -> None:
-        """Refuses an environment that has no means to move."""
+        """Raises if the environment inside has no means to move."""
         if not hasattr(self.law, "with_means"):
             raise ValueError(
                 f"{type(self).__name__}.law must be a law with means of its own, such as jb.Pareto(means=..., ...), "
@@ -96,24 +96,24 @@ class Moved(Schedule):
 
     @property
     def truncated_nonnegative(self) -> bool:
-        """Whether the law is truncated non-negative wherever it is moved."""
+        """Whether the law is truncated non-negative at the lowest and at the highest means."""
         return all(self.law.with_means(means).truncated_nonnegative for means in (self.lowest, self.highest))
 
     def moment(self, alpha: float) -> float:
-        """The law's at the means furthest from 0."""
+        """Returns the law's moment bound at the means furthest from 0."""
         return max(self.law.with_means(means).moment(alpha) for means in (self.lowest, self.highest))
 
     def loss(self, t: Array, arm: Array, key: Any) -> Array:
-        """The law's at the means of the round."""
+        """Returns a loss of the law with the means of the round."""
         return self.law.with_means(self.means(t)).loss(t, arm, key)
 
     def means(self, t: Array) -> Array:
-        """Expected losses in round ``t``: [K]."""
+        """Returns the expected losses in round ``t``: [K]."""
         raise NotImplementedError
 
 
 def exchanged(law: Any, t: Array, swapped: Array) -> Array:
-    """The law's means [K] with those of its best and its worst arm exchanged where ``swapped``."""
+    """Returns the law's means [K]; if ``swapped``, with those of its best and worst arm exchanged."""
     means = law.means(t)
     best, worst = _best_and_worst(means)
     other = jnp.where(one_hot(worst, law.num_arms), jnp.min(means), means)
@@ -122,7 +122,7 @@ def exchanged(law: Any, t: Array, swapped: Array) -> Array:
 
 
 def exchanged_place(law: Any, t: Array, arm: Array, swapped: Array) -> Array:
-    """The arm of the law that stands in the place of ``arm``."""
+    """Returns the arm of the law whose place ``arm`` takes."""
     best, worst = _best_and_worst(law.means(t))
     other = jnp.where(arm == best, worst, jnp.where(arm == worst, best, arm))
     return jnp.where(swapped, other, arm)
@@ -133,18 +133,18 @@ def _best_and_worst(means: Array) -> tuple[Array, Array]:
 
 
 def in_halves(values: Any) -> np.ndarray:
-    """Whole numbers below 2^32 as two of 16 bits, which every dtype holds exactly: [2, ...]."""
+    """Splits whole numbers below 2^32 into two of 16 bits, which every dtype holds exactly: [2, ...]."""
     return np.stack(np.divmod(np.asarray(values, np.float64), 2.0**16))
 
 
 def from_halves(halves: Array, dtype: Any = jnp.int32) -> Array:
-    """The whole numbers."""
+    """Joins the halves that ``in_halves`` made to whole numbers."""
     high, low = (jnp.asarray(part).astype(dtype) for part in halves)
     return (high << dtype(16)) + low
 
 
 def need_horizon(environment: Any) -> None:
-    """Refuses to play an environment that was not told its horizon."""
+    """Raises if an environment has no horizon yet."""
     if environment.horizon is None:
         name = type(environment).__name__
-        raise ValueError(f"{name}.horizon is not known; give horizon=..., or run it by simulate(), which tells it")
+        raise ValueError(f"{name}.horizon is not known; pass horizon=..., or call simulate(), which sets it")

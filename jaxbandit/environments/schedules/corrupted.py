@@ -19,7 +19,7 @@ from jaxbandit.environments.schedules.base import (
 from jaxbandit.types import Array, field, pytree
 
 _STREAM = 0x636F7272  # keeps the bits of this schedule apart from those of others with the same seed
-_STEPS = 6  # of the Feistel network
+_STEPS = 6  # number of steps of the Feistel network
 
 
 @pytree
@@ -28,13 +28,13 @@ class Corrupted(Schedule):
 
     The adversary may spoil ``budget`` of the ``horizon`` rounds. It draws them without replacement and makes the
     best arm look the worst and the worst the best. Regret is against the best fixed arm of all rounds, the spoilt
-    ones included: ``means`` tells them apart. The rounds are the same for every policy and every game.
+    ones included: ``means`` shows them. The rounds are the same for every policy and every game.
 
     Attributes:
       law: Any stationary environment.
       budget: Rounds to spoil, at most the horizon.
-      seed: Draws the rounds.
-      horizon: Rounds to draw from; left out, those of the run.
+      seed: Seed of the spoilt rounds.
+      horizon: Rounds to draw from; if left out, those of the run.
       plan: Budget, horizon, seed and half the width of a round's number in bits, each in two halves of 16 bits;
         follows from the above.
 
@@ -64,17 +64,17 @@ class Corrupted(Schedule):
         if self.budget > self.horizon:
             raise ValueError(
                 f"Corrupted.budget must be at most the horizon {int(self.horizon)}, got {int(self.budget)}; "
-                "it counts rounds"
+                "give the number of rounds to spoil"
             )
         half_width = -(-max(int(self.horizon) - 1, 1).bit_length() // 2)
         plan = in_halves(np.array([self.budget, self.horizon, self.seed, half_width]))
         object.__setattr__(self, "plan", plan)
 
     def is_spoilt(self, t: Array) -> Array:
-        """Whether round ``t`` is one of the chosen: the first ``budget`` places of a random permutation are.
+        """Returns whether round ``t`` is spoilt, that is, among the first ``budget`` places of a random permutation.
 
-        The permutation is a Feistel network on the smallest square that covers the horizon, walked until it is
-        back inside: no table, and exactly ``budget`` rounds.
+        The permutation is a Feistel network on the smallest square that covers the horizon, iterated until the place
+        is back inside. It needs no table and spoils exactly ``budget`` rounds.
         """
         need_horizon(self)
         budget, horizon, seed, half = from_halves(self.plan, jnp.uint32)
@@ -94,9 +94,9 @@ class Corrupted(Schedule):
         return inside & (place < budget)
 
     def means(self, t: Array) -> Array:
-        """Expected losses in round ``t``: [K]."""
+        """Returns the expected losses in round ``t``: [K]."""
         return exchanged(self.law, t, self.is_spoilt(t))
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """The loss of the law's arm that stands in this one's place."""
+        """Returns the loss of the law's arm whose place ``arm`` takes."""
         return self.law.loss(t, exchanged_place(self.law, t, arm, self.is_spoilt(t)), key)

@@ -1,4 +1,4 @@
-"""Means that drift: waves, or random walks evaluated at any round without a memory."""
+"""Means that drift: waves, or random walks that are evaluated at any round without the rounds before."""
 
 import math
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ _STREAM = 0x77616C6B  # keeps the bits of this schedule apart from those of othe
 class Drifting(Moved):
     r"""A law whose means drift by at most an amplitude.
 
-    ``sinusoidal``: :math:`\mu_i(t) = \mu_i + A \sin(2 \pi ((t - 1) / P + i / K))`: the arms take turns.
+    ``sinusoidal``: :math:`\mu_i(t) = \mu_i + A \sin(2 \pi ((t - 1) / P + i / K))`. The arms take turns.
     ``random_walk``: each mean does a Gaussian random walk of its own that starts at :math:`\mu_i` and is reflected at
     :math:`\mu_i \pm A`. The walk is the same for every policy and every game, whatever the horizon.
 
@@ -29,7 +29,7 @@ class Drifting(Moved):
       amplitude: How far a mean moves from the law's; all of its range must be allowed by the law.
       period: Rounds of a wave, for the sinusoidal kind.
       step: Standard deviation of a step per round, for the random walk.
-      seed: Draws the random walk.
+      seed: Seed of the random walk.
       seed_halves: The seed in two halves of 16 bits; follows from it.
 
     Example:
@@ -55,27 +55,27 @@ class Drifting(Moved):
         self.check_law()
         needed = "period" if self.kind == "sinusoidal" else "step"
         if getattr(self, needed) is None:
-            raise ValueError(f"Drifting of kind {self.kind!r} needs {needed}; give {needed}=...")
+            raise ValueError(f"Drifting of kind {self.kind!r} needs {needed}; pass {needed}=...")
         self.check_means("amplitude")
         object.__setattr__(self, "seed_halves", in_halves(self.seed))
 
     @property
     def lowest(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The least a mean may be: [K]."""
+        """The least mean of each arm: [K]."""
         return np.asarray(self.law.arm_means, np.float64) - np.asarray(self.amplitude)
 
     @property
     def highest(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The most a mean may be: [K]."""
+        """The largest mean of each arm: [K]."""
         return np.asarray(self.law.arm_means, np.float64) + np.asarray(self.amplitude)
 
     def means(self, t: Array) -> Array:
-        """Expected losses in round ``t``: [K]."""
+        """Returns the expected losses in round ``t``: [K]."""
         means, amplitude = self.law.means(t), jnp.asarray(self.amplitude)
         place = jnp.asarray(t).astype(jnp.int32) - 1
         if self.kind == "sinusoidal":
             period = jnp.asarray(self.period)
-            # In integers: float32 does not tell rounds beyond 2^24 apart.
+            # In integers, because float32 does not distinguish rounds beyond 2^24.
             turn = jnp.remainder(place, period.astype(jnp.int32)).astype(means.dtype) / period
             offset = jnp.asarray(np.arange(self.num_arms) / self.num_arms, means.dtype)
             return means + amplitude * jnp.sin(2 * math.pi * (turn + offset))
@@ -84,11 +84,11 @@ class Drifting(Moved):
 
 
 def walk(seed: Array, place: Array, count: int) -> Array:
-    """``count`` independent Gaussian random walks with unit steps after ``place`` < 2^31 steps: [count].
+    """Returns ``count`` independent Gaussian random walks with unit steps after ``place`` < 2^31 steps: [count].
 
-    Levy's construction: given its ends, the walk in the middle of an interval of length n is their average plus
-    a normal of deviation sqrt(n)/2, which is felt less and less towards the ends, as a tent. The normals belong to
-    the intervals, as functions of (seed, interval, walk): only those around ``place``, one a level, are ever drawn.
+    This is Levy's construction. Given its ends, the walk in the middle of an interval of length n is their average plus
+    a normal of deviation sqrt(n)/2, whose influence falls linearly to 0 at the ends, as a tent. Each normal is a
+    function of (seed, interval, walk), so only the normals of the intervals around ``place``, one per level, are drawn.
     """
     dtype = jnp.result_type(float)
     widths = np.arange(LEVELS, 0, -1)  # log2 of the intervals' lengths, from the whole down to 2
@@ -108,7 +108,7 @@ def walk(seed: Array, place: Array, count: int) -> Array:
 
 
 def reflected(x: Array, bound: Array) -> Array:
-    """``x`` folded into [-bound, bound] as by mirrors at both ends."""
+    """Folds ``x`` into [-bound, bound] as by mirrors at both ends."""
     turns = (x + bound) / (4 * bound)  # not by remainder, which is a loop in machine code
     return bound * (1 - jnp.abs(4 * (turns - jnp.floor(turns)) - 2))
 

@@ -16,13 +16,13 @@ class MinimaxHard:
     r"""A hard pair whose gap is what cannot be told apart within the horizon.
 
     :math:`\Delta = \frac12 (K / T)^{1 - 1/\alpha}`, at most 1/2: every algorithm has regret of order
-    :math:`K^{1 - 1/\alpha} T^{1/\alpha}` on it or on its like with another best arm. It is stationary in a run, and
-    another one at every horizon.
+    :math:`K^{1 - 1/\alpha} T^{1/\alpha}` on it or on its like with another best arm. It is stationary within a
+    run, but differs from horizon to horizon.
 
     Attributes:
       num_arms: K; arm 0 is the best.
       moment_order: :math:`\alpha` in (1, 2]; sigma is 1 at this order.
-      horizon: T; left out, that of the run.
+      horizon: T; if left out, that of the run.
       pair: The hard pair; follows from the above.
 
     Example:
@@ -51,34 +51,34 @@ class MinimaxHard:
             object.__setattr__(self, "pair", HardPair(self.num_arms, gap=gap, moment_order=self.moment_order))
 
     def at_horizon(self, horizon: int) -> Self:
-        """The environment in a run of so many rounds; a horizon given to the environment stays."""
+        """Returns the environment for a run of ``horizon`` rounds; a horizon that it already has stays."""
         return dataclasses.replace(self, horizon=horizon) if self.horizon is None else self  # pyright: ignore[reportArgumentType]
 
     @property
     def moment_limit(self) -> float:
-        """All moments exist."""
+        """Infinity: all moments exist."""
         return self._pair().moment_limit
 
     @property
     def truncated_nonnegative(self) -> bool:
-        """Losses are not negative."""
+        """True: losses are not negative."""
         return True
 
     @property
     def unique_best(self) -> bool:
-        """Arm 0 is."""
+        """True: arm 0 is the best."""
         return True
 
     def moment(self, alpha: float) -> float:
-        """The pair's."""
+        """Returns the hard pair's moment bound."""
         return self._pair().moment(alpha)
 
     def means(self, t: Array) -> Array:
-        """Expected losses, the same in every round: [K]."""
+        """Returns the expected losses, the same in every round: [K]."""
         return self._pair().means(t)
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """The pair's."""
+        """Returns a loss of the hard pair."""
         return self._pair().loss(t, arm, key)
 
     def _pair(self) -> HardPair:

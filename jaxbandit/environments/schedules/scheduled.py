@@ -1,4 +1,4 @@
-"""Means from a table."""
+"""A schedule whose means come from a table."""
 
 from typing import Any, ClassVar, Self
 
@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit.environments.schedules.base import Moved
-from jaxbandit.types import Array, field, pytree
+from jaxbandit.types import Array, Numbers, field, pytree
 
 
 @pytree
@@ -27,7 +27,7 @@ class Scheduled(Moved):
     label: ClassVar[str] = "scheduled"
 
     law: Any = field(nested=True)
-    table: Array = field(alias="means", table=True)
+    table: Numbers = field(alias="means", table=True)
 
     def __post_init__(self):
         super().__post_init__()
@@ -51,7 +51,7 @@ class Scheduled(Moved):
         return np.max(self.table, axis=0)
 
     def at_horizon(self, horizon: int) -> Self:
-        """The same environment; it has no means beyond the end of its table."""
+        """Returns this environment; raises if the table has fewer rows than the run has rounds."""
         rounds = np.shape(self.table)[0]
         if horizon > rounds:
             raise ValueError(
@@ -61,5 +61,5 @@ class Scheduled(Moved):
         return super().at_horizon(horizon)
 
     def means(self, t: Array) -> Array:
-        """Expected losses in round ``t``: [K]."""
+        """Returns the expected losses in round ``t``: [K]."""
         return jnp.asarray(self.table)[jnp.asarray(t) - 1]

@@ -1,4 +1,4 @@
-"""Means that rise and fall together: the best arm stays, what it costs does not."""
+"""Means that rise and fall together: the best arm stays the same, but its mean changes."""
 
 from typing import Any, ClassVar
 
@@ -14,13 +14,13 @@ from jaxbandit.types import Array, field, pytree
 class Shifting(Moved):
     r"""A law whose means are all higher by a shift in every other phase: gaps stay, losses do not.
 
-    The stochastically constrained adversary of Zimmert and Seldin (2021): the first phase lasts one round, each one
-    after it ``growth`` times the one before, rounded up. One arm is best throughout, so that regret is never below 0;
-    a policy that compares averages of what each arm cost so far is misled by when it was played.
+    This is the stochastically constrained adversary of Zimmert and Seldin (2021): the first phase lasts one round, each
+    one after it ``growth`` times the one before, rounded up. One arm is best throughout, so regret is never below 0.
+    A policy that compares the arms' average losses is misled, because the averages depend on when an arm was played.
 
     Attributes:
       law: A law with means.
-      shift: What is added to all of them in every other phase.
+      shift: The number added to all means in every other phase.
       growth: Ratio of two successive phases, at least 1.01.
       ends: The last round of every phase but the endless one, in two halves of 16 bits; follows from the growth.
 
@@ -65,7 +65,7 @@ class Shifting(Moved):
         return self.law.unique_best
 
     def means(self, t: Array) -> Array:
-        """Expected losses in round ``t``: [K]."""
+        """Returns the expected losses in round ``t``: [K]."""
         phase = jnp.sum(jnp.asarray(t) > from_halves(self.ends), dtype=jnp.int32)  # in integers, as in Switching
         means = self.law.means(t)
         return jnp.where(phase % 2 == 1, means + jnp.asarray(self.shift, means.dtype), means)

@@ -22,16 +22,16 @@ from jaxbandit.types import Array, field, pytree
 class Switching(Schedule):
     r"""A law whose arms are reversed in every other phase: the best arm changes at each boundary.
 
-    The first phase lasts one round, each one after it ``growth`` times the one before, rounded up:
-    the schedule of Zimmert and Seldin (2021), whose growth is 1.6, with noise around the means. Or
-    phases of given lengths, the last one without end.
+    The first phase lasts one round, each one after it ``growth`` times the one before, rounded up.
+    This is the schedule of Zimmert and Seldin (2021), whose growth is 1.6, with noise around the means.
+    If ``lengths`` are given, the phases have these lengths, and the last one has no end.
 
-    A policy that follows the changes can beat every fixed arm: its regret is then negative.
+    A policy that follows the changes can beat every fixed arm. Its regret is then negative.
 
     Attributes:
       law: Any stationary environment.
       growth: Ratio of two successive phases, at least 1.01. Not used if lengths are given.
-      lengths: Phase lengths in rounds, or none.
+      lengths: Phase lengths in rounds, or None.
       ends: The last round of every phase but the endless one, in two halves of 16 bits that every
         dtype holds exactly; follows from the two above.
 
@@ -62,17 +62,17 @@ class Switching(Schedule):
         object.__setattr__(self, "ends", in_halves(ends))
 
     def phase(self, t: Array) -> Array:
-        """The number of boundaries before round ``t``."""
-        # In integers: float32 does not tell rounds beyond 2^24 apart. Lengths are whole, so ends are.
+        """Returns the number of phase boundaries before round ``t``."""
+        # In integers, because float32 does not distinguish rounds beyond 2^24. Lengths are whole, so ends are.
         return jnp.sum(jnp.asarray(t) > from_halves(self.ends), dtype=jnp.int32)
 
     def means(self, t: Array) -> Array:
-        """Expected losses in round ``t``: [K]."""
+        """Returns the expected losses in round ``t``: [K]."""
         means = self.law.means(t)
         return jnp.where(self.phase(t) % 2 == 1, means[::-1], means)
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """The loss of the law's arm that stands in this one's place."""
+        """Returns the loss of the law's arm whose place ``arm`` takes."""
         place = jnp.where(self.phase(t) % 2 == 1, self.num_arms - 1 - arm, arm)
         return self.law.loss(t, place, key)
 
@@ -83,9 +83,9 @@ class Swap(Schedule):
 
     Attributes:
       law: Any stationary environment.
-      at: The share of the horizon after which they do.
-      horizon: Rounds; left out, those of the run.
-      last: The last round before, in two halves of 16 bits; follows from the two above.
+      at: The share of the horizon after which they change places.
+      horizon: Rounds; if left out, those of the run.
+      last: The last round before the swap, in two halves of 16 bits; follows from the two above.
 
     Example:
       >>> import jaxbandit as jb
@@ -112,16 +112,16 @@ class Swap(Schedule):
         return jnp.asarray(t) > from_halves(self.last)
 
     def means(self, t: Array) -> Array:
-        """Expected losses in round ``t``: [K]."""
+        """Returns the expected losses in round ``t``: [K]."""
         return exchanged(self.law, t, self._swapped(t))
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """The loss of the law's arm that stands in this one's place."""
+        """Returns the loss of the law's arm whose place ``arm`` takes."""
         return self.law.loss(t, exchanged_place(self.law, t, arm, self._swapped(t)), key)
 
 
 def geometric(growth: float) -> np.ndarray:
-    """Phase lengths that cover 2^31 rounds, their number rounded up so that few shapes occur."""
+    """Returns phase lengths that cover 2^31 rounds; their number is rounded up so that few shapes occur."""
     lengths = [1.0]
     while sum(lengths) < 2**31 or len(lengths) % 32 != 1:
         lengths.append(float(np.ceil(growth * lengths[-1] - 1e-9)))

@@ -1,4 +1,4 @@
-// Regret over rounds: a view for each environment that was asked for, one set of policies for all of them.
+// Regret over rounds: a view for each chosen environment, with one set of policies for all of them.
 
 function startCurves(data) {
   const shown = new Set(data.shown);
@@ -20,11 +20,11 @@ function startCurves(data) {
   const chips = () => toggles(byId("policies"), "policy", data.policies, shown, refresh,
     (point, p) => !passes(point) || data.curves.mean[p].every(curve => !curve));
 
-  // Linear by itself where a policy beats every fixed arm, as regret is negative then.
+  // The automatic scale is linear if a policy beats every fixed arm, since regret is negative then.
   const isLog = environment => (setting.y.value === "automatic"
     ? !visible(environment).some(p => data.curves.mean[p][environment].some(value => value < -1)) : setting.y.value === "log");
 
-  // On a logarithmic axis what is not positive has no place.
+  // A logarithmic axis cannot show values that are not positive.
   const placed = (value, log) => (value === null || (log && value <= 0) ? null : value);
 
   function traces(environment, log, floor) {
@@ -84,9 +84,9 @@ function startCurves(data) {
     const lines = drawnTraces.filter(trace => trace.name !== undefined);
     const hidden = lines.filter(trace => trace.y.some((y, n) => y === null && trace.customdata[n] !== "–")).length;
     const lowest = bound(view.environment, range, lines);
-    const order = lowest ? `Dotted: ${data.bounds[view.environment].text}${lowest.length ? "" : ", which lies outside the frame"}. ` : "";
+    const order = lowest ? `The dotted curve is the ${data.bounds[view.environment].text}${lowest.length ? "" : ", which lies outside the frame"}. ` : "";
     view.says.textContent = order && lines.length && !hidden ? order : !lines.length ? "No policy is chosen, or none has been played here."
-      : hidden ? `${order}${hidden} of ${lines.length} curves reach 0 or less, where a logarithmic axis ends: choose a linear one.` : "";
+      : hidden ? `${order}${hidden} of ${lines.length} curves reach 0 or less, which a logarithmic axis cannot show. Choose a linear one.` : "";
     const decades = range ? range[1] - range[0] : 0;
     return {
       data: [...drawnTraces, ...(lowest ?? [])],
@@ -117,7 +117,7 @@ function startCurves(data) {
       close.type = "button";
       close.className = "close";
       close.textContent = "×";
-      close.setAttribute("aria-label", "take this environment away");
+      close.setAttribute("aria-label", "hide this environment");
       close.addEventListener("click", () => {
         views.splice(views.indexOf(view), 1);
         forget(plot);

@@ -8,7 +8,7 @@ const isDark = () => root.dataset.theme === "dark";
 const CONFIG = {
   displaylogo: false,
   responsive: true,
-  // Nothing is sent anywhere: no server, and no button that would ask for one.
+  // The page sends nothing: there is no server, and no button that would need one.
   plotlyServerURL: "",
   modeBarButtonsToRemove: ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d"],
   toImageButtonOptions: {format: "svg"},
@@ -43,7 +43,7 @@ function draw(element) {
 const drawAll = () => [...makers.keys()].forEach(draw);
 const redraw = () => [...drawn].forEach(draw);
 
-// The page's colours for paper, text and grid; what a figure says itself stands.
+// The page's colours for paper, text and grid; a figure's own settings take precedence.
 function themed(layout) {
   const clear = "rgba(0,0,0,0)";
   const axis = {gridcolor: css("--grid"), linecolor: css("--line"), zerolinecolor: css("--line"), automargin: true};

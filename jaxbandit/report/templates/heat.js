@@ -1,8 +1,8 @@
-// Final regret over any two of what varies: policies, environments, swept values of either.
+// Final regret over any two quantities that vary: policies, environments, swept values of either.
 
 function startHeat(data) {
   const sides = {policy: data.policies, environment: data.environments};
-  const base = {policy: 0, environment: 0}; // the points that stand for what is not on an axis
+  const base = {policy: 0, environment: 0}; // the points that are fixed for the sides not on an axis
   const axes = Object.entries(sides).flatMap(([side, points]) => [
     ...(points.length > 1 ? [{side, text: side}] : []),
     ...[...new Set(points.flatMap(point => Object.keys(point.values)))].map(field => ({side, field, text: field})),
@@ -69,7 +69,7 @@ function startHeat(data) {
     const room = (width - (narrow ? 240 : 380)) / across.length;
     const said = values.map(row => row.map(value => (value === null ? "" : number(value))));
     byId("heat-says").textContent = ratio && cells.flat().some(([p, w], n) => final(p, w) !== null && values.flat()[n] === null)
-      ? "Blank: environments in which the best policy's regret is not positive, so that times of it say nothing." : "";
+      ? "An environment is blank if the best policy's regret is not positive, since multiples of it have no meaning." : "";
     const chars = Math.max(...said.flat().map(text => text.length));
     const lines = (axis, step, long) => wrapped(name(axis, step), axis.field ? 20 : long);
     const labels = down.map(step => lines(y, step, narrow ? 24 : 40));

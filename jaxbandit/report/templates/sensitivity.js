@@ -77,7 +77,7 @@ function startSensitivity(data) {
       show(plot, make);
       const {data: traces} = make();
       const any = traces.some(trace => trace.name !== undefined && trace.y.some(y => y !== null));
-      says.textContent = any ? "" : !shown.size ? "No environment is chosen." : "No numbers here: none is above the noise, or the policy has no such parameter.";
+      says.textContent = any ? "" : !shown.size ? "No environment is chosen." : "There are no numbers: none is above the noise, or the policy has no such parameter.";
     });
   }
 

@@ -35,7 +35,7 @@ def clamp(x: Number, limits: tuple[float, float]) -> Number:
 
 
 def _power_of_two(shifted: Number, kind: str) -> Number:
-    """2**n as a normal number from the bits of n + shift."""
+    """Returns 2**n as a normal number, made from the bits of n + shift."""
     return ((shifted << FORMATS[kind].mantissa) + bits_of(1.0, kind)).from_bits(kind)
 
 
@@ -88,14 +88,14 @@ def logistic(x: Number) -> Number:
 
 
 def quarter_expm1(x: Number) -> Number:
-    """(exp(x) - 1) / 4, which does not overflow where sinh and cosh do not; abs(x) < 710.8 in float64."""
+    """Returns (exp(x) - 1) / 4, which overflows only if sinh and cosh do; abs(x) < 710.8 in float64."""
     r, shifted = reduce_exp(clamp(x, (-50.0, 710.8)))
     power = _power_of_two((shifted - 2.0).bits(), x.kind)
     return fma(fma(r * r, horner(r, *EXP_TERMS[x.kind]), r), power, power - 0.25)
 
 
 def or_tiny(x: Number, result: Number) -> Number:
-    """The result, but x itself where it is so small that all odd functions with slope 1 equal it."""
+    """Returns x if it is so small that all odd functions with slope 1 equal it, else the result."""
     return where(abs(x) < 2.0**-60, x, result)
 
 

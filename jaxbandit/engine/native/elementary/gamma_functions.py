@@ -26,7 +26,7 @@ DIGAMMA_TERMS = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 /
 
 
 def _lgamma_positive(x: Number) -> Number:
-    """log(gamma(x)) for x > 0."""
+    """Returns log(gamma(x)) for x > 0."""
     # Below 8: gamma(x) = gamma(2 + d) * product or / product, d near 0.
     divide = x < 1.25
     small = x < 0.25

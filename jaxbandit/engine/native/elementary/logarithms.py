@@ -16,7 +16,7 @@ ATANH_TERMS = (
 
 
 def _biased_bits(x: Number) -> Number:
-    """Bits whose exponent field is biased k and whose mantissa is that of m / (2/3), x = m * 2**k, 2/3 <= m < 4/3."""
+    """Returns bits with biased exponent k and the mantissa of m / (2/3), where x = m * 2**k, 2/3 <= m < 4/3."""
     return x.bits() + (bits_of(1.0, x.kind) - bits_of(2 / 3, x.kind))
 
 
@@ -38,7 +38,7 @@ def split(x: Number) -> tuple[Number, Number]:
 
 
 def log_sum(t: Number, k: Number) -> Number:
-    """log(1 + t) + k * log(2) for abs(t) <= 1/3."""
+    """Returns log(1 + t) + k * log(2) for abs(t) <= 1/3."""
     high, low = t.format.ln_2
     square = t * t
     if t.kind == "float":
@@ -52,7 +52,7 @@ def log_sum(t: Number, k: Number) -> Number:
 
 
 def log_ends(x: Number, result: Number) -> Number:
-    """The result, but log(x) where x is zero, negative, infinite or NaN."""
+    """Returns log(x) if x is zero, negative, infinite or NaN, else the result."""
     result = where(x < math.inf, result, x)
     return where(x > 0.0, result, where(x.equals(0.0), x.lift(-math.inf), math.nan))
 

@@ -1,4 +1,4 @@
-"""Numbers whose operators write instructions, and what all elementary functions build on."""
+"""Numbers whose operators write instructions, and helpers of all elementary functions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from jaxbandit.engine.native.emit import Function, Value
 
 
 class Format(NamedTuple):
-    """What differs between the precisions.
+    """The constants of a precision.
 
     Attributes:
       mantissa: Bits of the mantissa.
-      bias: Of the exponent.
-      shift: 1.5 * 2**mantissa. Adding it rounds to an integer, which then stands in the lowest bits.
+      bias: Bias of the exponent.
+      shift: 1.5 * 2**mantissa. Adding it rounds to an integer, which is then stored in the lowest bits.
       ln_2: Parts of log(2) for Cody and Waite's reduction. The first of float64 ends in 21 zero bits, so that its
         product with an exponent is exact.
     """
@@ -64,7 +64,7 @@ class Number:
     __truediv__, __rtruediv__ = _arithmetic("div")
     __lt__, __le__, __gt__, __ge__ = (_comparison(predicate) for predicate in ("lt", "le", "gt", "ge"))
     equals, differs = _comparison("eq"), _comparison("ne")
-    # Of integers and conditions. The shift is logical, as older vector units lack the arithmetic one.
+    # Operators of integers and conditions. The shift is logical, because older vector units lack the arithmetic one.
     __and__, __or__, __xor__, __lshift__, __rshift__ = map(_integer, ("and", "or", "xor", "shl", "lshr"))
 
     def __neg__(self) -> Number:
@@ -79,31 +79,31 @@ class Number:
         return FORMATS[self.kind]
 
     def new(self, value: Value) -> Number:
-        """A number in the same function."""
+        """Returns a number in the same function."""
         return Number(self.f, value)
 
     def lift(self, other: Number | float) -> Number:
-        """A Python number as a constant of the same kind."""
+        """Returns a Python number as a constant of the same kind."""
         return other if isinstance(other, Number) else self.new(self.f.constant(other, self.kind))
 
     def bits(self) -> Number:
-        """Its bits as an integer."""
+        """Returns the number's bits as an integer."""
         return self.new(self.f.bits(self.value))
 
     def from_bits(self, kind: str) -> Number:
-        """The floating-point number with these bits."""
+        """Returns the floating-point number with these bits."""
         return self.new(self.f.from_bits(self.value, kind))
 
     def cast(self, operation: str, kind: str) -> Number:
-        """The number by one of LLVM's conversions."""
+        """Converts the number by one of LLVM's conversions."""
         return self.new(self.f.cast(operation, self.value, kind))
 
     def exact(self, name: str, *others: Number) -> Number:
-        """One of LLVM's intrinsics that round correctly."""
+        """Applies one of LLVM's intrinsics that round correctly."""
         return self.new(self.f.intrinsic(name, self.value, *(other.value for other in others)))
 
     def copysign(self, sign: Number) -> Number:
-        """The number with the sign of another."""
+        """Returns the number with the sign of another."""
         return self.exact("copysign", sign)
 
 
@@ -113,14 +113,14 @@ def fma(a: Number, b: Number | float, c: Number | float) -> Number:
 
 
 def where(condition: Number, yes: Number | float, no: Number | float) -> Number:
-    """Returns the one or the other; at least one of them is no constant."""
+    """Returns ``yes`` if the condition holds, else ``no``; at least one of them is a ``Number``."""
     example = yes if isinstance(yes, Number) else no
     assert isinstance(example, Number)
     return example.new(condition.f.select(condition.value, example.lift(yes).value, example.lift(no).value))
 
 
 def horner(x: Number, *coefficients: float) -> Number:
-    """The polynomial with these coefficients, the lowest power first."""
+    """Returns the polynomial with these coefficients, the lowest power first."""
     result = x.lift(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         result = fma(result, x, coefficient)
@@ -128,13 +128,13 @@ def horner(x: Number, *coefficients: float) -> Number:
 
 
 def bits_of(number: float, kind: str) -> int:
-    """The bits of a constant as an integer."""
+    """Returns the bits of a constant as an integer."""
     codes = ("<f", "<I") if kind == "float" else ("<d", "<Q")
     return struct.unpack(codes[1], struct.pack(codes[0], number))[0]
 
 
 def each_precision(body: Callable[..., Number]) -> Callable[..., Value]:
-    """Makes a function of values from one of numbers that does both precisions itself."""
+    """Makes a function of values from a function of numbers that handles both precisions itself."""
 
     def function(f: Function, *arguments: Value) -> Value:
         return body(*(Number(f, argument) for argument in arguments)).value
@@ -144,7 +144,7 @@ def each_precision(body: Callable[..., Number]) -> Callable[..., Value]:
 
 
 def by_double(body: Callable[..., Number]) -> Callable[..., Value]:
-    """Makes a function of values from one of numbers in float64; float32 is converted and rounded."""
+    """Makes a function of values from a function of float64 numbers; float32 is converted and rounded."""
 
     def function(f: Function, *arguments: Value) -> Value:
         numbers = [Number(f, argument) for argument in arguments]

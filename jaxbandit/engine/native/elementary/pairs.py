@@ -11,7 +11,7 @@ def two_sum(a: Number, b: Number) -> tuple[Number, Number]:
 
 
 def fast_two_sum(a: Number, b: Number) -> tuple[Number, Number]:
-    """Likewise if a is not smaller in size than b (Dekker)."""
+    """Returns a + b and the sum's rounding error if abs(a) >= abs(b) (Dekker)."""
     total = a + b
     return total, b - (total - a)
 
@@ -23,6 +23,6 @@ def two_product(a: Number, b: Number) -> tuple[Number, Number]:
 
 
 def pair_product(a: tuple[Number, Number], b: tuple[Number, Number]) -> tuple[Number, Number]:
-    """The product of two sums."""
+    """Returns the product of two sums as a sum of two numbers."""
     high, low = two_product(a[0], b[0])
     return high, low + fma(a[0], b[1], a[1] * b[0])

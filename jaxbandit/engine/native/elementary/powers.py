@@ -20,7 +20,7 @@ INVERSE_CBRT_TERMS = (
 
 
 def _log_pair(x: Number) -> tuple[Number, Number]:
-    """log(x) for positive finite x as a sum of two numbers; relative error about 2**-64."""
+    """Returns log(x) for positive finite x as a sum of two numbers; relative error about 2**-64."""
     t, k = split(x)
     denominator, rest = fast_two_sum(t.lift(2.0), t)
     reciprocal = 1.0 / denominator

@@ -31,7 +31,7 @@ ATAN_TERMS = (
 
 
 def sine(x: Number, *, cosine: bool) -> Number:
-    """sin(x), or cos(x) as the sine of the distance to an odd multiple of pi/2 (Cody and Waite's reduction)."""
+    """Returns sin(x), or cos(x) as the sine of the distance to an odd multiple of pi/2 (Cody and Waite)."""
     single = x.kind == "float"
     argument = x.cast("fpext", "double") if single else x
     shift = argument.format.shift
@@ -81,7 +81,7 @@ def tan(x: Number) -> Number:
 
 
 def _arcs(x: Number) -> tuple[Number, Number]:
-    """Whether abs(x) <= 1/2, and the arc sine of abs(x) if so, else of sqrt((1 - abs(x)) / 2)."""
+    """Returns whether abs(x) <= 1/2, and the arc sine of abs(x) if so, else of sqrt((1 - abs(x)) / 2)."""
     size = abs(x)
     central = size <= 0.5
     z = where(central, x * x, fma(size, -0.5, 0.5))
@@ -105,7 +105,7 @@ def acos(x: Number) -> Number:
 
 
 def _atan_size(size: Number) -> Number:
-    """The arc tangent of a number that is not negative."""
+    """Returns the arc tangent of a number that is not negative."""
     # atan(x) = pi/4 + atan((x - 1) / (x + 1)) = pi/2 + atan(-1 / x), whichever argument is below tan(pi/8).
     low, high = size < math.sqrt(2) - 1, size > math.sqrt(2) + 1
     numerator = where(low, size, where(high, -1.0, size - 1.0))
