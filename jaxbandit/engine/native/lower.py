@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jax.extend import core
 
 from jaxbandit.engine.native import branches, indexing, loops, ordering, reductions, rules, shapes, words
 from jaxbandit.engine.native.arrays import SMALL, Apart, Array, Buffer, Node, Pending
 from jaxbandit.engine.native.emit import Value
-from jaxbandit.engine.native.program import Equation, Name, Program
+from jaxbandit.engine.native.program import Equation, Name, Program, is_literal
 from jaxbandit.engine.native.scope import Scope
 
 END = 1 << 60  # number of the reader of a program's results
@@ -84,7 +83,7 @@ class Lowering:
 
     def read(self, atom: Any) -> Array:
         """Returns the array of a name or literal."""
-        if isinstance(atom, core.Literal):
+        if is_literal(atom):
             dtype = atom.aval.dtype  # pyright: ignore[reportAttributeAccessIssue]
             return self.constant(np.asarray(atom.val, dtype))
         return self.arrays[atom]

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jax.extend import core
 
 from jaxbandit.engine.native import program as programs
 from jaxbandit.engine.native.arrays import Apart, Array
@@ -13,8 +12,7 @@ from jaxbandit.engine.native.emit import Value
 
 def closed(jaxpr: Any) -> programs.Program:
     """Returns the program of a branch or of a loop's body."""
-    whole = jaxpr if hasattr(jaxpr, "consts") else core.ClosedJaxpr(jaxpr, ())
-    return programs.flattened(whole)
+    return programs.flattened(jaxpr)
 
 
 def flat(arrays: Sequence[Apart]) -> list[Value]:

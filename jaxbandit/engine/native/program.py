@@ -6,7 +6,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend import core
 
 # Primitives that hold a jaxpr which is evaluated in place.
 CALLS = {
@@ -28,6 +27,23 @@ class Name:
 
     def __init__(self, aval: Any):
         self.aval = aval
+
+
+class Literal:
+    """A number written into a program, as JAX's own literals are."""
+
+    def __init__(self, val: Any, aval: Any):
+        self.val, self.aval = val, aval
+
+
+def is_literal(atom: Any) -> bool:
+    """Returns whether an operand is a literal, JAX's or ours; a variable has no value."""
+    return hasattr(atom, "val")
+
+
+def opened(jaxpr: Any) -> tuple[Any, Any]:
+    """Returns a jaxpr, closed or not, and its constants."""
+    return (jaxpr.jaxpr, jaxpr.consts) if hasattr(jaxpr, "consts") else (jaxpr, ())
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -111,7 +127,7 @@ def divided(program: Program, fixed: Sequence[Name]) -> tuple[Program, Program]:
 
 def _signature(eqn: Any, operands: Sequence[Any]) -> Any:
     """Returns a key such that equations with equal keys have equal results; None if there is no such key."""
-    read = [(str(a.aval), np.asarray(a.val).tobytes()) if isinstance(a, core.Literal) else a for a in operands]
+    read = [(str(a.aval), np.asarray(a.val).tobytes()) if is_literal(a) else a for a in operands]
     signature = (eqn.primitive, *sorted(eqn.params.items()), *read)
     try:
         hash(signature)
@@ -120,7 +136,7 @@ def _signature(eqn: Any, operands: Sequence[Any]) -> Any:
     return signature
 
 
-def flattened(closed: core.ClosedJaxpr) -> Program:
+def flattened(closed: Any) -> Program:
     """Returns the program of a closed jaxpr."""
     equations: list[Equation] = []
     constants: dict[Name, Any] = {}
@@ -133,14 +149,13 @@ def flattened(closed: core.ClosedJaxpr) -> Program:
             constants[names[var]] = value
 
         def renamed(atom: Any) -> Any:
-            return atom if isinstance(atom, core.Literal) else names[atom]
+            return atom if is_literal(atom) else names[atom]
 
         for eqn in jaxpr.eqns:
             operands = [renamed(atom) for atom in eqn.invars]
             if eqn.primitive.name in CALLS:
                 inner = eqn.params["call_jaxpr"] if "call_jaxpr" in eqn.params else eqn.params["jaxpr"]
-                inner = inner if hasattr(inner, "consts") else core.ClosedJaxpr(inner, ())
-                results = walk(inner.jaxpr, inner.consts, operands, (eqn.source_info, *calls))
+                results = walk(*opened(inner), operands, (eqn.source_info, *calls))
             elif eqn.primitive.name == "optimization_barrier":
                 results = operands
             else:
@@ -155,8 +170,9 @@ def flattened(closed: core.ClosedJaxpr) -> Program:
             names.update(zip(eqn.outvars, results, strict=True))
         return [renamed(atom) for atom in jaxpr.outvars]
 
-    arguments = [Name(var.aval) for var in closed.jaxpr.invars]
-    results = walk(closed.jaxpr, closed.consts, arguments)
+    jaxpr, consts = opened(closed)
+    arguments = [Name(var.aval) for var in jaxpr.invars]
+    results = walk(jaxpr, consts, arguments)
     return Program(equations, constants, arguments, results).without_unused()
 
 

@@ -8,12 +8,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend import core
-from jax.extend import random as extended
 
 from jaxbandit.engine.native import program
 from jaxbandit.engine.native.arrays import Array
 from jaxbandit.random import threefry2x32
+
+
+def threefry() -> Any:
+    """Returns JAX's own cipher; its module takes a while to import and only rounds with JAX keys need it."""
+    from jax.extend import random
+
+    return random.threefry_prng_impl
 
 
 def _inlined(low, function, *operands: Array) -> list[Array]:
@@ -43,7 +48,7 @@ def _bits(low, equation, key: Array):
     lead = key.shape[:-1]
 
     def bits(data):
-        draw = lambda one: extended.threefry_prng_impl.random_bits(one, width, shape)  # noqa: E731
+        draw = lambda one: threefry().random_bits(one, width, shape)  # noqa: E731
         for _ in lead:
             draw = jax.vmap(draw)
         return draw(data)
@@ -56,7 +61,7 @@ def _split(low, equation, key: Array):
     shape = tuple(equation.params["shape"])
 
     def split(data):
-        divide = lambda one: extended.threefry_prng_impl.split(one, shape)  # noqa: E731
+        divide = lambda one: threefry().split(one, shape)  # noqa: E731
         for _ in key.shape[:-1]:
             divide = jax.vmap(divide)
         return divide(data)
@@ -68,7 +73,7 @@ def _fold_in(low, equation, key: Array, number: Array):
     _check(equation)
 
     def fold_in(data, number):
-        return extended.threefry_prng_impl.fold_in(data, number.astype(jnp.uint32))
+        return threefry().fold_in(data, number.astype(jnp.uint32))
 
     return _inlined(low, fold_in, key, number)
 
@@ -110,7 +115,7 @@ def stored(equation: program.Equation) -> program.Equation:
         params["permutation"] = (*params["permutation"], len(params["permutation"]))
     elif name == "dynamic_slice":
         params["slice_sizes"] = (*params["slice_sizes"], 2)
-        zero = core.Literal(np.int32(0), jax.ShapeDtypeStruct((), np.int32))
+        zero = program.Literal(np.int32(0), jax.ShapeDtypeStruct((), np.int32))
         equation = dataclasses.replace(equation, invars=[*equation.invars, zero])
     elif name not in ("squeeze", "reshape", "unstack", "concatenate", "stack", "expand_dims"):
         raise KeyError(f"{name} of keys")
