@@ -243,6 +243,11 @@ def compensated_add(total: Array, lost: Array, term: Array) -> tuple[Array, Arra
     return total, jnp.where(jnp.isfinite(total), lost + error, 0)
 
 
+def at_horizon(environment: Any, horizon: int) -> Any:
+    """Returns the environment for a run of so many rounds; itself, if it does not depend on them."""
+    return environment.at_horizon(horizon) if hasattr(environment, "at_horizon") else environment
+
+
 def is_stationary(environment: Environment) -> bool:
     """Returns whether ``means(t)`` ignores ``t``, which its jaxpr shows."""
     leaves, tree = jax.tree.flatten(environment)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxbandit.game import at_horizon
 from jaxbandit.types import field_values, fingerprint, format_number, public_fields, rank
 
 LONG = 1000  # a label does not spell out more numbers than this
@@ -137,7 +138,7 @@ def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
 
 def for_run(environments: Grid, horizon: int) -> Grid:
     """Returns the grid with the horizon set in every environment that depends on it."""
-    told = [point.at_horizon(horizon) if hasattr(point, "at_horizon") else point for point in environments.points]
+    told = [at_horizon(point, horizon) for point in environments.points]
     return dataclasses.replace(environments, points=told)
 
 

@@ -7,6 +7,7 @@ if a policy is called by hand. A stream or key passed to a function here is cons
 ``split`` to draw twice.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -44,7 +45,7 @@ def threefry2x32(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tupl
 
     It is written out because ``jax.random`` lowers to a rolled loop on a CPU. It acts elementwise on uint32.
     """
-    return _cipher(key, counter, jnp)
+    return _traced_once(key, counter)
 
 
 def _cipher(key: tuple, counter: tuple, numpy) -> tuple:
@@ -61,6 +62,10 @@ def _cipher(key: tuple, counter: tuple, numpy) -> tuple:
         x0 = x0 + schedule[(group + 1) % 3]
         x1 = x1 + schedule[(group + 2) % 3] + word(group + 1)
     return x0, x1
+
+
+# JAX traces its hundred operations once, not for every stream of every round that is compiled.
+_traced_once = jax.jit(functools.partial(_cipher, numpy=jnp))
 
 
 class Stream:

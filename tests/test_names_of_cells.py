@@ -26,7 +26,7 @@ def keys():
             {"name": "replay", "losses": np.linspace(0, 1, 200).reshape(100, 2).tolist()},
         ],
     )
-    games = {game.index: game for game in cells.games(study)}
+    games = {game.index: game for game in cells.pairs(study)}
     names = [(entry["name"], other["name"]) for entry in study.policies for other in study.environments]
     return {name: cells.digest(games[n // 3, n % 3].about | {"numerics": 0}) for n, name in enumerate(names)}
 

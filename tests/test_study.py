@@ -73,7 +73,7 @@ def test_zip_joins_axes_and_the_rest_is_a_product():
 
 def test_references_are_looked_up_in_each_environment():
     told = made(policies=[{"name": "htinf", "moment_order": "environment", "moment_bound": "environment"}])
-    games = cells.games(told)
+    games = cells.pairs(told)
     for game in games:
         alpha = game.environment.moment_order
         assert game.policy.moment_order == alpha
@@ -83,7 +83,7 @@ def test_references_are_looked_up_in_each_environment():
 
 def test_a_bound_is_that_of_the_order_the_policy_is_told():
     told = made(policies=[{"name": "htinf", "moment_order": [1.1, "environment"], "moment_bound": "environment"}])
-    fixed, by_reference = [game for game in cells.games(told) if game.index[1] == 1]
+    fixed, by_reference = [game for game in cells.pairs(told) if game.index[1] == 1]
     assert fixed.policy.moment_bound == fixed.environment.moment(1.1)
     assert by_reference.policy.moment_order == pytest.approx(1.54)
     assert labels([("htinf", told.policy_grids()[0])]) == ["htinf[moment_order=1.1]", "htinf[moment_order=environment]"]
@@ -103,7 +103,7 @@ def test_horizon_by_reference_default_and_own():
 
 
 def test_a_policy_may_have_its_own_seeds():
-    games = cells.games(made(policies=[{"name": "uniform", "num_seeds": 9}, {"name": "exp3"}]))
+    games = cells.pairs(made(policies=[{"name": "uniform", "num_seeds": 9}, {"name": "exp3"}]))
     assert [game.num_seeds for game in games] == [9, 9, 4, 4]
 
 
@@ -118,7 +118,7 @@ def test_a_policy_of_ones_own_beside_the_study(tmp_path, monkeypatch):
     text = 'horizon = 10\nnum_seeds = 2\n[[policies]]\nname = "own_policy_beside:Always"\narm = [0, 1]\n'
     path = tmp_path / "study.toml"
     path.write_text(text + '[[environments]]\nname = "bernoulli"\nmeans = [0.0, 1.0]\n')
-    games = cells.games(Study.load(path))
+    games = cells.pairs(Study.load(path))
     assert [float(game.policy.arm) for game in games] == [0.0, 1.0]
     assert games[0].about["policy"]["source"] != "unknown"
 
@@ -166,7 +166,7 @@ def test_python_and_toml_are_the_same_study(tmp_path):
     )
     read = Study.load(built.save(tmp_path / "built.toml"))
     assert read.model_dump() == built.model_dump()
-    assert [game.key for game in cells.games(read)] == [game.key for game in cells.games(built)]
+    assert [game.key for game in cells.pairs(read)] == [game.key for game in cells.pairs(built)]
     assert tomllib.loads(built.toml())["policies"][0] == {
         "name": "uniinf",
         "horizon": 1_000,
@@ -194,7 +194,7 @@ def test_a_class_that_cannot_be_imported_cannot_be_named():
 
 def test_what_determines_the_numbers_is_in_the_key():
     def key(**changes):
-        return cells.games(made(**changes))[0].key
+        return cells.pairs(made(**changes))[0].key
 
     assert key() == key()
     assert key() == key(horizon=200)  # uniform play and Pareto losses do not know it
@@ -266,4 +266,4 @@ def test_examples_of_the_documentation_load(tmp_path):
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.toml")), ids=lambda path: path.stem)
 def test_experiments_load(path, tmp_path):
     np.save(tmp_path / "latency.npy", np.ones((5_000, 2)))  # for the one that plays on its user's tables
-    assert cells.games(Study.load(path, tmp_path))
+    assert cells.pairs(Study.load(path, tmp_path))

@@ -23,7 +23,7 @@ def study(*environments, **changes) -> jb.Study:
 
 
 def keys(plan: jb.Study) -> list[str]:
-    return [game.key for game in cells.games(plan)]
+    return [game.key for game in cells.pairs(plan)]
 
 
 def played(plan, directory):
@@ -126,7 +126,7 @@ def test_replays_of_a_file_and_of_an_array_are_the_same_cells(tmp_path):
 def test_environments_with_other_tables_are_played_apart(tmp_path):
     environments = [jb.Replay(losses=TABLE, name="t"), jb.Replay(losses=TABLE[::-1].copy(), name="t")]
     plan = study(*environments)
-    games = cells.games(plan)
+    games = cells.pairs(plan)
     todo = [cells.Cell(game, 0, 70, (10, 40)) for game in games]
     assert [len(group) for group in cells.by_program(todo)] == [1, 1]
     assert runner.by_structure([game.environment for game in games]) == [[0], [1]]

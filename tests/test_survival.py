@@ -146,7 +146,7 @@ def test_platforms_are_not_mixed_without_a_note(done, monkeypatch):
     other = jb.run(STUDY, directory, engine=ENGINE)  # plays its own
     assert len(cell_paths(directory)) == 6 and "; " not in other.platforms
     assert "; " not in jb.load(directory).platforms  # one platform has all of it
-    headers = sorted(map(cellfile.read_header, cell_paths(directory)), key=lambda h: (h.game, "jaxlib" in h.platform))
+    headers = sorted(map(cellfile.read_header, cell_paths(directory)), key=lambda h: (h.pair, "jaxlib" in h.platform))
     headers[0].path.unlink()  # the first game's from one platform, the second one's from the other
     headers[3].path.unlink()
     with pytest.warns(UserWarning, match="cells of 2 platforms stand side by side"):

@@ -19,7 +19,7 @@ from scipy import special
 from jaxbandit.certify.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.engine import Engine, Job, Timing, best_fixed_arms, run_job
 from jaxbandit.environments import Bernoulli, Pareto, StudentT, Switching
-from jaxbandit.game import Environment
+from jaxbandit.game import Environment, at_horizon
 from jaxbandit.policies import UniINF, UniINFVariant
 from jaxbandit.progress import Progress, bar
 from jaxbandit.studies import entries, study
@@ -124,7 +124,7 @@ def certify(
         for environment in environments.values():
             before = len(parts) * games
             report = functools.partial(_report, progress, before, len(environments) * games)
-            told = environment.at_horizon(horizon) if hasattr(environment, "at_horizon") else environment  # pyright: ignore[reportAttributeAccessIssue]
+            told = at_horizon(environment, horizon)
             parts.append(_certify_one(told, horizon, num_seeds, seed, config, report, fields))
     ds = xr.concat(parts, dim=xr.Variable("environment", list(environments)))
     return ds.assign_attrs(

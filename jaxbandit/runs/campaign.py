@@ -14,7 +14,7 @@ from jaxbandit.runs import precision
 from jaxbandit.runs.player import Player
 from jaxbandit.store import cellfile, cells
 from jaxbandit.store.cellfile import Header
-from jaxbandit.store.cells import Cell, Game
+from jaxbandit.store.cells import Cell, Pair
 from jaxbandit.store.cover import Piece, covered, missing
 from jaxbandit.store.directory import Store, StoreError
 from jaxbandit.studies.study import Study
@@ -51,39 +51,39 @@ class Campaign:
 
     def __init__(self, study: Study, store: Store, report: Report, any_platform: bool = False, way: str | None = None):
         self.study, self.store, self.report = study, store, report
-        self.games = cells.games(study, way)
-        self.rounds = _rounds(study, store.manifest(), {game.key for game in self.games})
+        self.pairs = cells.pairs(study, way)
+        self.rounds = _rounds(study, store.manifest(), {pair.key for pair in self.pairs})
         self.whole = study.keep == "summary"
-        self.seeds = {game.index: game.num_seeds for game in self.games}
-        self.headers: dict[str, list[Header]] = {game.key: [] for game in self.games}
+        self.seeds = {pair.index: pair.num_seeds for pair in self.pairs}
+        self.headers: dict[str, list[Header]] = {pair.key: [] for pair in self.pairs}
         self.done, self.total = 0, 0
-        here = {game.key: cells.platform(game.way) for game in self.games}
+        here = {pair.key: cells.platform(pair.way) for pair in self.pairs}
         for header in store.headers():
-            if header.game in self.headers and (any_platform or header.platform == here[header.game]):
-                self.headers[header.game].append(header)
-            elif header.game in self.headers or not _same_version(header):
+            if header.pair in self.headers and (any_platform or header.platform == here[header.pair]):
+                self.headers[header.pair].append(header)
+            elif header.pair in self.headers or not _same_version(header):
                 report.aside += 1
             else:
                 report.others += 1
         self._look_at_precision()
-        report.found = sum(len(self._pieces(game)) for game in self.games)
+        report.found = sum(len(self._pieces(pair)) for pair in self.pairs)
         self.warnings = list(
             dict.fromkeys(
                 sentence
-                for game in self.games
-                for sentence in assumptions.violated_bounds([game.policy], [game.environment])
+                for pair in self.pairs
+                for sentence in assumptions.violated_bounds([pair.policy], [pair.environment])
             )
         )
-        assumptions.warn(self.warnings, (game.environment for game in self.games), stacklevel=4)
+        assumptions.warn(self.warnings, (pair.environment for pair in self.pairs), stacklevel=4)
 
     def todo(self) -> list[Cell]:
         """Returns the cells that are missing."""
         found = []
-        for game in self.games:
-            rounds = game.rounds(self.rounds)
-            at_most = cells.cell_seeds(game, rounds, len(self.study.measures))
-            headers, count = self.headers[game.key], self.seeds[game.index]
-            found += missing(game, headers, count, rounds, self.whole, at_most)
+        for pair in self.pairs:
+            rounds = pair.rounds(self.rounds)
+            at_most = cells.cell_seeds(pair, rounds, len(self.study.measures))
+            headers, count = self.headers[pair.key], self.seeds[pair.index]
+            found += missing(pair, headers, count, rounds, self.whole, at_most)
         named = {cell.name: cell for cell in found}  # two entries may name the same pair
         self.total = self.done + len(named)
         return list(named.values())
@@ -117,7 +117,7 @@ class Campaign:
         """Registers the new files of ``names``; requests more seeds for pairs that have not reached their precision."""
         found = [cellfile.read_header(path) for name in names if (path := self.store.cells / name).exists()]
         for header in found:
-            self.headers[header.game].append(header)
+            self.headers[header.pair].append(header)
         self.report.played += len(found)
         if not found:
             raise StoreError(
@@ -144,11 +144,11 @@ class Campaign:
 
     def write_manifest(self) -> None:
         """Writes the manifest, which lists what the directory holds."""
-        shape = tuple(np.max([game.index for game in self.games], axis=0) + 1)
+        shape = tuple(np.max([pair.index for pair in self.pairs], axis=0) + 1)
         keys, seeds, stops = np.empty(shape, object), np.zeros(shape, int), np.zeros(shape, int)
-        for game in self.games:
-            keys[game.index], seeds[game.index] = game.key, self.seeds[game.index]
-            stops[game.index] = game.rounds(self.rounds)[-1]
+        for pair in self.pairs:
+            keys[pair.index], seeds[pair.index] = pair.key, self.seeds[pair.index]
+            stops[pair.index] = pair.rounds(self.rounds)[-1]
         timing = self.report.timing
         self.store.write_manifest(
             {
@@ -194,7 +194,7 @@ class Campaign:
         policies = [(entry.label, entry.grid(study.declared()[0])) for entry in study.policy_entries()]
         grids = zip(study.environment_entries(), study.environment_grids(), strict=True)
         environments = [(entry.label, grid) for entry, grid in grids]
-        arms = max(game.environment.num_arms for game in self.games)
+        arms = max(pair.environment.num_arms for pair in self.pairs)
         axes = labels.labelled_axes(policies, environments)
         coords = {name: given if isinstance(given, tuple) else (name, given) for name, given in axes.items()}
         coords |= {"round": ("round", list(self.rounds)), "arm": ("arm", list(range(arms)))}
@@ -211,21 +211,21 @@ class Campaign:
             coords.setdefault(name, ("environment", values))
         return {name: {"dims": [dim], "values": np.asarray(given).tolist()} for name, (dim, given) in coords.items()}
 
-    def _pieces(self, game: Game) -> list[Piece]:
-        return covered(self.headers[game.key], self.seeds[game.index], game.rounds(self.rounds), self.whole)
+    def _pieces(self, pair: Pair) -> list[Piece]:
+        return covered(self.headers[pair.key], self.seeds[pair.index], pair.rounds(self.rounds), self.whole)
 
     def _look_at_precision(self) -> None:
         """Raises the number of seeds of each pair that has all its seeds so far and whose band is too wide."""
-        for game in self.games:
-            if game.precision is not None:
-                looks = functools.partial(self._moments, game)
-                needed = precision.seeds_needed(looks, game.num_seeds, game.precision, game.max_seeds)
-                self.seeds[game.index] = max(game.num_seeds, needed)
+        for pair in self.pairs:
+            if pair.precision is not None:
+                looks = functools.partial(self._moments, pair)
+                needed = precision.seeds_needed(looks, pair.num_seeds, pair.precision, pair.max_seeds)
+                self.seeds[pair.index] = max(pair.num_seeds, needed)
 
-    def _moments(self, game: Game, count: int) -> precision.Moments | None:
+    def _moments(self, pair: Pair, count: int) -> precision.Moments | None:
         """Returns the moments of the final regrets of a pair's first ``count`` seeds; None if not all are stored."""
-        rounds = game.rounds(self.rounds)
-        pieces = covered(self.headers[game.key], count, rounds, self.whole)
+        rounds = pair.rounds(self.rounds)
+        pieces = covered(self.headers[pair.key], count, rounds, self.whole)
         if sum(piece.last - piece.first for piece in pieces) < count:
             return None
         return precision.pooled(_moments(piece, rounds) for piece in pieces)

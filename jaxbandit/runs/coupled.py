@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxbandit.checks import check_choice, check_whole, recorded_rounds
 from jaxbandit.engine import Engine, Job, Timing, run_job, shared_values, structure
+from jaxbandit.game import at_horizon
 from jaxbandit.progress import bar
 
 
@@ -122,7 +123,7 @@ def play_pairs(
         check_whole(name, value, 0)
     check_choice("dtype", dtype, ("float32", "float64"))
 
-    told = {id(environment): _at_horizon(environment, int(rounds[-1])) for environment in environments}
+    told = {id(environment): at_horizon(environment, int(rounds[-1])) for environment in environments}
     sides = _Side(policies, count), _Side([told[id(environment)] for environment in environments], count)
     games = Games(np.full((count, seeds_of.max(), rounds.size), np.nan), np.zeros((count, seeds_of.max()), np.int64))
     config, timing = engine or Engine(), timing or Timing()
@@ -177,7 +178,3 @@ class _Side:
         of = np.asarray([places.setdefault(id(self.objects[point]), len(places)) for point in points])
         by_id = {id(self.objects[point]): self.objects[point] for point in points}
         return [by_id[key] for key in places], of
-
-
-def _at_horizon(environment: Any, horizon: int) -> Any:
-    return environment.at_horizon(horizon) if hasattr(environment, "at_horizon") else environment

@@ -78,7 +78,7 @@ def plan(study: Study, directory: str | os.PathLike | None = None, *, engine: En
         run_seconds=run_seconds,
         memory_bytes=_peak_bytes() + max((_working_bytes(group, study, config) for group in groups), default=0),
         disk_bytes=disk,
-        at_least=any(game.precision is not None for game in campaign.games),
+        at_least=any(game.precision is not None for game in campaign.pairs),
     )
 
 
@@ -115,7 +115,7 @@ def _played(job: LaneJob, rounds: int, config: Engine) -> Timing:
 
 
 def _file_bytes(cell: Cell, study: Study) -> int:
-    num_arms, seeds = cell.game.environment.num_arms, cell.num_seeds
+    num_arms, seeds = cell.pair.environment.num_arms, cell.num_seeds
     per_seed = len(cell.rounds) * (8 * (2 + len(study.measures)) + 4 * num_arms) + 12
     if study.keep == "summary":
         values = len(cell.rounds) * 8 * (8 + num_arms + len(study.measures)) + 8 * seeds
@@ -126,13 +126,13 @@ def _file_bytes(cell: Cell, study: Study) -> int:
 
 def _state_bytes(cell: Cell) -> int:
     """Returns the size of one game's last state in its file."""
-    num_arms = cell.game.environment.num_arms
-    return 4 * (state_size(cell.game.policy, num_arms) + num_arms + 3) + 8 * (num_arms + 1)
+    num_arms = cell.pair.environment.num_arms
+    return 4 * (state_size(cell.pair.policy, num_arms) + num_arms + 3) + 8 * (num_arms + 1)
 
 
 def _working_bytes(group: list[Cell], study: Study, config: Engine) -> int:
     """Returns the memory for a block's results on their way to the host and a cell's on their way to its file."""
-    num_arms = group[0].game.environment.num_arms
+    num_arms = group[0].pair.environment.num_arms
     per_seed = len(group[0].rounds) * 8 * (2 + len(study.measures) + num_arms)
     return per_seed * (2 * _block_lanes(group, study, config) + 3 * max(cell.num_seeds for cell in group))
 

@@ -184,12 +184,12 @@ class Player:
         if cell.before:
             variables = _after(cellfile.read_variables(cell.before), variables, summary)
         header = {
-            "game": cell.game.key,
+            "game": cell.pair.key,
             "first": cell.first,
             "last": cell.last,
             "rounds": list(cell.rounds),
-            "platform": platform(cell.game.way),
-            "about": cell.game.about,
+            "platform": platform(cell.pair.way),
+            "about": cell.pair.about,
             "final": final,
             "infinite": infinite,
         }

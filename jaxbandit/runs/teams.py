@@ -75,10 +75,10 @@ class ExecutorTeam(Team):
 def play_task(content: dict[str, Any], directory: str, store: str, specs: list[dict], told: dict) -> tuple:
     """Plays some cells of a study into the store, on a worker; returns their files' names and the times."""
     study = Study.model_validate(content, context={"directory": directory})
-    games = {game.index: game for game in cells.games(study, told["way"])}
+    pairs = {pair.index: pair for pair in cells.pairs(study, told["way"])}
     todo = [
         Cell(
-            game=games[tuple(spec["game"])],
+            pair=pairs[tuple(spec["game"])],
             first=spec["first"],
             last=spec["last"],
             rounds=tuple(spec["rounds"]),
@@ -117,7 +117,7 @@ class ProcessTeam(Team):
         """Plays this process's share, then waits for the others'."""
         path = campaign.store.checkpoints / f"process-{self.number}.platform"
         campaign.store.write(path, json.dumps(_platforms(campaign)).encode())
-        apart = len(campaign.games) >= WHOLE_CELLS * self.count
+        apart = len(campaign.pairs) >= WHOLE_CELLS * self.count
         share = (0, 1) if apart else (self.number, self.count)
         player = campaign.player(engine, notice, stop, share=share, tag=f"process-{self.number}")
         mine = [cell for cell in todo if not apart or self._owner(campaign, cell) == self.number]
@@ -133,8 +133,8 @@ class ProcessTeam(Team):
         return [cell.name for cell in todo]
 
     def _owner(self, campaign: Campaign, cell: Cell) -> int:
-        policy, environment = cell.game.index
-        environments = 1 + max(game.index[1] for game in campaign.games)
+        policy, environment = cell.pair.index
+        environments = 1 + max(pair.index[1] for pair in campaign.pairs)
         return (policy * environments + environment) % self.count
 
     def _check_platforms(self, campaign: Campaign) -> None:
@@ -151,7 +151,7 @@ class ProcessTeam(Team):
 
 def _platforms(campaign: Campaign) -> dict[str, dict[str, str]]:
     """Returns the platform, on which the last bits depend, for each way in which the study's games are played."""
-    return {way: cells.platform(way) for way in sorted({game.way for game in campaign.games})}
+    return {way: cells.platform(way) for way in sorted({pair.way for pair in campaign.pairs})}
 
 
 def dask_team(address: str) -> tuple[ExecutorTeam, Any]:
@@ -195,7 +195,7 @@ def _tasks(todo: Sequence[Cell]) -> list[list[Cell]]:
 
 def _spec(cell: Cell) -> dict[str, Any]:
     return {
-        "game": list(cell.game.index),
+        "game": list(cell.pair.index),
         "first": cell.first,
         "last": cell.last,
         "rounds": list(cell.rounds),

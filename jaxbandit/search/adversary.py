@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import statistics
-from jaxbandit.search.arena import FINALISTS, STEPS, TEST, Arena, Told, at_horizon, derived_seed
+from jaxbandit.game import at_horizon
+from jaxbandit.search.arena import FINALISTS, STEPS, TEST, Arena, Told, derived_seed
 from jaxbandit.search.descent import Descent
 from jaxbandit.search.evolution import Evolution, default_population
 from jaxbandit.search.families import Family

@@ -39,11 +39,6 @@ def as_told(policy: Any) -> Told:
     )
 
 
-def at_horizon(environment: Any, horizon: int) -> Any:
-    """Returns the environment for games of ``horizon`` rounds."""
-    return environment.at_horizon(horizon) if hasattr(environment, "at_horizon") else environment
-
-
 class Arena:
     """The player of a search's games.
 

@@ -11,7 +11,8 @@ import xarray as xr
 
 from jaxbandit.dataset.labels import labels
 from jaxbandit.engine import Engine
-from jaxbandit.search.arena import Told, at_horizon
+from jaxbandit.game import at_horizon
+from jaxbandit.search.arena import Told
 from jaxbandit.search.boxes import box_of
 from jaxbandit.search.families import Family
 from jaxbandit.search.front import tune, worst

@@ -14,7 +14,8 @@ import xarray as xr
 from jaxbandit import parameters
 from jaxbandit.analysis import statistics
 from jaxbandit.analysis.ranks import skewness_corrected_p
-from jaxbandit.search.arena import HELD_OUT, STEPS, TEST, Arena, Told, at_horizon, derived_seed
+from jaxbandit.game import at_horizon
+from jaxbandit.search.arena import HELD_OUT, STEPS, TEST, Arena, Told, derived_seed
 from jaxbandit.search.boxes import Box, box_of, set_values
 from jaxbandit.search.descent import Descent, contributions
 from jaxbandit.search.families import Environments

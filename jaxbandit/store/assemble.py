@@ -59,20 +59,20 @@ def opened(source: pathlib.Path) -> xr.Dataset:
 
 def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header]) -> xr.Dataset:
     """Returns the dataset of a manifest, made from the given files."""
-    by_game: dict[str, list[Header]] = {}
+    by_pair: dict[str, list[Header]] = {}
     for header in headers:
-        by_game.setdefault(header.game, []).append(header)
+        by_pair.setdefault(header.pair, []).append(header)
     rounds = tuple(manifest["rounds"])
     summary = manifest["keep"] == "summary"
-    games, asked = manifest["games"], manifest["seeds"]
-    order = _platforms_by_use([header for row in games for game in row for header in by_game.get(game, [])])
-    stops = manifest.get("stops", [[rounds[-1] for _ in row] for row in games])  # a policy may stop earlier
+    pairs, asked = manifest["games"], manifest["seeds"]
+    order = _platforms_by_use([header for row in pairs for pair in row for header in by_pair.get(pair, [])])
+    stops = manifest.get("stops", [[rounds[-1] for _ in row] for row in pairs])  # a policy may stop earlier
     pieces = [
         [
-            _pick(by_game.get(game, []), count, tuple(n for n in rounds if n <= stop), summary, order)
-            for game, count, stop in zip(row, counts, ends, strict=True)
+            _pick(by_pair.get(pair, []), count, tuple(n for n in rounds if n <= stop), summary, order)
+            for pair, count, stop in zip(row, counts, ends, strict=True)
         ]
-        for row, counts, ends in zip(games, asked, stops, strict=True)
+        for row, counts, ends in zip(pairs, asked, stops, strict=True)
     ]
     counts = [[sum(n <= stop for n in rounds) for stop in row] for row in stops]
     used = [piece.header for row in pieces for cell in row for piece in cell]

@@ -34,7 +34,7 @@ class Header:
     """The header of a file: its description without its numbers."""
 
     path: pathlib.Path
-    game: str
+    pair: str
     first: int
     last: int
     rounds: tuple[int, ...]
@@ -116,7 +116,7 @@ def read_header(path: pathlib.Path) -> Header:
             said = json.loads(str(file.attrs[_HEADER]))
             return Header(
                 path=path,
-                game=said["game"],
+                pair=said["game"],
                 first=said["first"],
                 last=said["last"],
                 rounds=tuple(said["rounds"]),

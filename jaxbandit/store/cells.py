@@ -1,6 +1,6 @@
 """The pairs and cells of a study, each named by everything that determines its numbers.
 
-A *pair*, here of class ``Game``, is one policy in one environment, whatever the seeds and the horizon. Its hash covers
+A *pair* is one policy in one environment, whatever the seeds and the horizon. Its hash covers
 the policy, the environment, the study seed, the dtype, the generator and the version of the numerics. A *cell* is a
 pair over a range of seeds and a list of recorded rounds. Its hash covers these and the platform too. The horizon is
 no part of a pair: if neither policy nor environment has it in a field, a study with a longer horizon has the same pair.
@@ -36,7 +36,7 @@ _LONG = 64  # an array with more entries is described by its digest
 
 
 @dataclasses.dataclass(frozen=True)
-class Game:
+class Pair:
     """A pair: one policy in one environment.
 
     Attributes:
@@ -78,7 +78,7 @@ class Cell:
     If the cell continues an earlier one, ``before`` is the file of the same seeds with the first of these rounds.
     """
 
-    game: Game
+    pair: Pair
     first: int
     last: int
     rounds: tuple[int, ...]
@@ -92,11 +92,11 @@ class Cell:
     @functools.cached_property
     def name(self) -> str:
         """The name of the cell's file."""
-        content = {"game": self.game.key, "platform": platform(self.game.way), "seeds": [self.first, self.last]}
-        return f"{self.game.key}-{self.first}-{self.last}-{digest(content | {'rounds': list(self.rounds)})}.nc"
+        content = {"game": self.pair.key, "platform": platform(self.pair.way), "seeds": [self.first, self.last]}
+        return f"{self.pair.key}-{self.first}-{self.last}-{digest(content | {'rounds': list(self.rounds)})}.nc"
 
 
-def games(study: Study, way: str | None = None) -> list[Game]:
+def pairs(study: Study, way: str | None = None) -> list[Pair]:
     """Returns every policy in every environment; ``way`` is that of the engine, if the engine was given one."""
     declared, entries = study.declared(), study.policy_entries()
     told = [[entry.grid(one).points for one in (declared if entry.refers else declared[:1])] for entry in entries]
@@ -120,7 +120,7 @@ def games(study: Study, way: str | None = None) -> list[Game]:
                 about = {"policy": describe(policy) if entry.refers else shared, "environment": about_environments[e]}
                 taken = way_of(policy, one.environment, study.measures, study.dtype, way)
                 options |= {"stop_at": stop_at, "way": taken}
-                listed.append(Game((first + p, e), policy, one.environment, about | common, **options))
+                listed.append(Pair((first + p, e), policy, one.environment, about | common, **options))
         first += len(points[0])
     _check_measures(study, listed)
     return listed
@@ -167,9 +167,9 @@ def digest(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def cell_seeds(game: Game, rounds: Sequence[int], num_measures: int) -> int:
+def cell_seeds(pair: Pair, rounds: Sequence[int], num_measures: int) -> int:
     """Returns the most seeds of a cell; they depend on the pair's shape alone, so that all runs agree."""
-    per_seed = len(rounds) * 8 * (2 + num_measures + game.environment.num_arms)
+    per_seed = len(rounds) * 8 * (2 + num_measures + pair.environment.num_arms)
     fitting = max(64, CELL_BYTES // per_seed)
     return min(MAX_CELL_SEEDS, 1 << (fitting.bit_length() - 1))
 
@@ -185,14 +185,14 @@ def by_program(cells: Sequence[Cell]) -> list[list[Cell]]:
         return known[id(point)]
 
     for cell in cells:
-        alike = program(cell), shared(cell.game.policy), shared(cell.game.environment), cell.rounds
+        alike = program(cell), shared(cell.pair.policy), shared(cell.pair.environment), cell.rounds
         groups.setdefault(alike, []).append(cell)
     return list(groups.values())
 
 
 def program(cell: Cell) -> tuple:
     """Returns the key of the program that is compiled for a cell."""
-    return structure(cell.game.policy), structure(cell.game.environment)
+    return structure(cell.pair.policy), structure(cell.pair.environment)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,11 +219,11 @@ def lane_job(cells: Sequence[Cell], cell_of: np.ndarray, seed_of: np.ndarray, st
     """Returns a job of the given lanes; environments that several cells share are kept once."""
     environments: dict[int, int] = {}
     environment_of = np.asarray(
-        [environments.setdefault(id(cell.game.environment), len(environments)) for cell in cells]
+        [environments.setdefault(id(cell.pair.environment), len(environments)) for cell in cells]
     )
-    by_id = {id(cell.game.environment): cell.game.environment for cell in cells}
+    by_id = {id(cell.pair.environment): cell.pair.environment for cell in cells}
     return LaneJob(
-        policies=[cell.game.policy for cell in cells],
+        policies=[cell.pair.policy for cell in cells],
         environments=[by_id[key] for key in environments],
         record=np.asarray(cells[0].rounds),
         num_seeds=study.num_seeds,
@@ -246,13 +246,13 @@ def _source(module: str) -> str:
         return "unknown"
 
 
-def _check_measures(study: Study, games: Sequence[Game]) -> None:
+def _check_measures(study: Study, pairs: Sequence[Pair]) -> None:
     seen: dict[tuple[type, int], list[str]] = {}
-    for game in games:
-        num_arms = game.environment.num_arms
-        if study.measures and (type(game.policy), num_arms) not in seen:
-            seen[type(game.policy), num_arms] = measure_names(game.policy, num_arms)
+    for pair in pairs:
+        num_arms = pair.environment.num_arms
+        if study.measures and (type(pair.policy), num_arms) not in seen:
+            seen[type(pair.policy), num_arms] = measure_names(pair.policy, num_arms)
         for name in study.measures:
-            known = seen[type(game.policy), num_arms]
+            known = seen[type(pair.policy), num_arms]
             if name not in known:
-                raise ValueError(f"{type(game.policy).__name__} has no measure {name!r}; {suggest(name, known)}")
+                raise ValueError(f"{type(pair.policy).__name__} has no measure {name!r}; {suggest(name, known)}")

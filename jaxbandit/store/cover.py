@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from jaxbandit.store.cellfile import Header
-from jaxbandit.store.cells import Cell, Game
+from jaxbandit.store.cells import Cell, Pair
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ def covered(headers: Sequence[Header], num_seeds: int, rounds: tuple[int, ...], 
 
 
 def missing(
-    game: Game, headers: Sequence[Header], num_seeds: int, rounds: tuple[int, ...], whole: bool, at_most: int
+    pair: Pair, headers: Sequence[Header], num_seeds: int, rounds: tuple[int, ...], whole: bool, at_most: int
 ) -> list[Cell]:
     """Returns the cells that are still to be played, of at most ``at_most`` seeds each.
 
@@ -63,7 +63,7 @@ def missing(
             else:
                 starts = [header.first for header in earlier if header.first > at and header.last <= until]
                 last = min([until, at + at_most, *starts])
-            cells.append(Cell(game, at, last, rounds, before))
+            cells.append(Cell(pair, at, last, rounds, before))
             at = last
         at = piece.last if piece else until
     return cells

@@ -98,27 +98,52 @@ def test_threads_that_cannot_all_be_started_leave_none_behind(monkeypatch):
     assert threading.active_count() == before
 
 
+@pytest.fixture
+def interrupts():
+    """Ctrl-C raises KeyboardInterrupt, also if this process was started in the background, where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def compute_for_long(*_):
+    """Computes outside of Python, where no signal is heard."""
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 8_000_000)
+    raise RuntimeError("nobody broke it off")
+
+
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("what", ["compiling", "playing"])
 def test_an_interrupt_is_heard_while_machine_code_is_made_or_played(what, monkeypatch):
-    """Both compute outside of Python, where no signal is heard, as the hash does here."""
     from jaxbandit.engine.native import cache, games
     from jaxbandit.engine.native import compile as compiler
 
     if what == "compiling":
         monkeypatch.setattr(cache, "read", lambda key: None)
         monkeypatch.setattr(games, "_known", {})
-        monkeypatch.setattr(compiler, "object_code", lambda *args: hashlib.pbkdf2_hmac("sha256", b"", b"", 8_000_000))
+        monkeypatch.setattr(compiler, "object_code", compute_for_long)
     else:
         advance = games.Block.advance
         monkeypatch.setattr(games.Block, "advance", lambda *args: (time.sleep(0.2), advance(*args))[1])
-    sent = []
 
-    def interrupt():
-        sent.append(time.perf_counter())
-        os.kill(os.getpid(), signal.SIGINT)
+    def seconds_to_stop() -> float:
+        sent = []
 
-    threading.Timer(1.0, interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        policy, environment = jb.UniINF(horizon=100), jb.Bernoulli(means=[0.2, 0.8])
-        jb.simulate(policy, environment, horizon=10_000, num_seeds=2, record=[10_000], engine=jb.Engine(chunk=16))
-    assert time.perf_counter() - sent[0] < 0.3 + 0.2 * (what == "playing")  # a call under way is played to its end
+        def interrupt():
+            sent.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timer = threading.Timer(1.0, interrupt)
+        timer.start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                policy, environment = jb.UniINF(horizon=100), jb.Bernoulli(means=[0.2, 0.8])
+                engine = jb.Engine(chunk=16)
+                jb.simulate(policy, environment, horizon=10_000, num_seeds=2, record=[10_000], engine=engine)
+        finally:
+            timer.cancel()
+        return time.perf_counter() - sent[0]
+
+    # A call under way is played to its end. On a busy machine a thread may have to wait for its turn: three tries.
+    limit = 0.3 + 0.2 * (what == "playing")
+    assert any(seconds_to_stop() < limit for _ in range(3))
