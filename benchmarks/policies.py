@@ -77,7 +77,7 @@ def table(costs: dict[str, str] | None = None) -> str:
     """The rows; without costs, the cost column is left as it stands on the page."""
     standing = dict(re.findall(r"^\| (`[^|]*?) \|.*\| ([^|]*) \| [^|]*\|$", PAGE.read_text(), re.MULTILINE))
     lines = [
-        "| policy | setting | must be told | numbers per seed | ns per seed-round (times uniINF) | reference |",
+        "| policy | setting | must be given | numbers per seed | ns per seed-round (times uniINF) | reference |",
         "|---|---|---|---:|---:|---|",
     ]
     for name, policy in examples().items():

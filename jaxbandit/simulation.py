@@ -18,7 +18,7 @@ from jaxbandit.progress import bar
 from jaxbandit.random import PRNG
 from jaxbandit.theory import assumptions
 from jaxbandit.types import check_single, validate
-from jaxbandit.version import __version__
+from jaxbandit.version import __version__, commit
 
 
 def simulate(
@@ -219,6 +219,7 @@ def _listed(given: Any, name: str, protocol: tuple[str, ...]) -> list[Any]:
 def _provenance(dtype: str, seed: int, num_seeds: int, rounds: np.ndarray, timing: Timing) -> dict:
     return {
         "jaxbandit": __version__,
+        "commit": commit(),
         "jax": jax.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),

@@ -14,7 +14,7 @@ import pytest
 import jaxbandit as jb
 from benchmarks import competitors, guard, peer_worker, peers, records, roofline, speed, surface, sweeps
 from jaxbandit.engine import usable_cores
-from jaxbandit.store.cells import games
+from jaxbandit.store.cells import pairs
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -206,7 +206,7 @@ def test_every_policy_has_its_sweep():
     for entry, swept, values in found.values():
         assert len(set(values)) == sweeps.POINTS
         sweep, point = sweeps.plans(entry, swept, values, 100).values()
-        assert (len(games(sweep)), len(games(point))) == (sweeps.POINTS, 1)
+        assert (len(pairs(sweep)), len(pairs(point))) == (sweeps.POINTS, 1)
         assert point.num_seeds == sweeps.POINTS * sweep.num_seeds
 
 

@@ -22,7 +22,7 @@ from jaxbandit.studies import entries
 from jaxbandit.tables import readers
 from jaxbandit.tables.inspection import Inspection
 from jaxbandit.types import public_fields
-from jaxbandit.version import __version__
+from jaxbandit.version import __version__, commit
 
 
 def regret_table(stats: xr.Dataset) -> Table:
@@ -104,7 +104,7 @@ def machine_table() -> Table:
     table = Table(show_header=False, box=None)
     devices = jax.devices()
     rows = {
-        "jaxbandit": __version__,
+        "jaxbandit": f"{__version__} {commit()}".strip(),
         "python, numpy": f"{sys.version.split()[0]}, {np.__version__}",
         "jax, jaxlib": f"{jax.__version__}, {metadata.version('jaxlib')}",
         "llvmlite": llvm_summary(),

@@ -5,6 +5,10 @@ import os
 import pathlib
 import platform
 
+import jax
+
+TESTED_JAX = ((0, 10), (0, 12))  # the oldest and the newest minor version that CI plays with
+
 
 def usable_cores() -> int:
     """Returns the number of cores this process may run on."""
@@ -19,6 +23,17 @@ def processor() -> str:
         lines = []
     features = next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
     return hashlib.sha256(f"{platform.machine()} {features}".encode()).hexdigest()[:12]
+
+
+def untested_jax() -> str:
+    """Returns a sentence if the installed jax is not one that jaxbandit is tested with, else nothing."""
+    found = tuple(int(part) for part in jax.__version__.split(".")[:2])
+    oldest, newest = TESTED_JAX
+    if oldest <= found <= newest:
+        return ""
+    tested = f"{'.'.join(map(str, oldest))} to {'.'.join(map(str, newest))}"
+    install = f"pip install 'jax>={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}'"
+    return f"jax {jax.__version__} is installed, but jaxbandit is tested with jax {tested}; to be safe: {install}"
 
 
 def cache_directory() -> pathlib.Path | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 
-from jaxbandit.engine import native
+from jaxbandit.engine import machine, native
 from jaxbandit.engine.round import Plan
 from jaxbandit.engine.shape import Shape
 from jaxbandit.game import Environment, Policy, is_stationary
@@ -13,10 +13,14 @@ from jaxbandit.game import Environment, Policy, is_stationary
 WAYS = ("native", "scan")
 
 _reasons: dict[Shape, str] = {}
+_said: set[str] = set()
 
 
 def chosen(shape: Shape, way: str | None = None) -> Any:
     """Returns the native games of a shape, or None if the scan plays them; warns once if the scan is a fallback."""
+    if (sentence := machine.untested_jax()) and sentence not in _said:
+        _said.add(sentence)
+        warnings.warn(sentence, stacklevel=2)
     if way == "scan" or (way is None and jax.default_backend() != "cpu"):
         return None
     if shape in _reasons:

@@ -19,7 +19,7 @@ from jaxbandit.store.cover import Piece, covered, missing
 from jaxbandit.store.directory import Store, StoreError
 from jaxbandit.studies.study import Study
 from jaxbandit.theory import assumptions
-from jaxbandit.version import __version__
+from jaxbandit.version import __version__, commit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -164,6 +164,7 @@ class Campaign:
                     **({} if self.study.held_tables() else {"study": self.study.toml()}),
                     **({} if self.study.data is None else {"tables": "--data"}),
                     "jaxbandit": __version__,
+                    "commit": commit(),
                     "numpy": np.__version__,
                     "dtype": self.study.dtype,
                     "seed": self.study.seed,

@@ -9,9 +9,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-import h5py
 import numpy as np
-from h5py import h5a, h5d, h5f, h5s, h5t  # pyright: ignore[reportAttributeAccessIssue] (compiled)
 
 from jaxbandit.dataset.labels import LONG_NAMES, QUANTILES, variable_dims
 from jaxbandit.engine import Snapshot, pack, unpack
@@ -59,6 +57,9 @@ def encode(header: dict[str, Any], variables: dict[str, np.ndarray], state: Snap
       variables: Arrays [seed, round, ...], or their summary.
       state: The state of the games after the last round; None to leave it out.
     """
+    import h5py  # after the first rounds, as everywhere here: a new study reads no file
+    from h5py import h5a, h5d, h5f, h5s, h5t  # pyright: ignore[reportAttributeAccessIssue] (compiled)
+
     summary = "regret" not in variables
     coords = {"round": np.asarray(header["rounds"], np.int64), "seed": np.arange(header["first"], header["last"])}
     if summary:
@@ -91,6 +92,8 @@ def _empty(layout: tuple[tuple[str, tuple[str, ...] | None, tuple[int, ...], np.
     Args:
       layout: Name, dimensions (None if the array is a dimension itself), shape and dtype of every array.
     """
+    import h5py
+
     memory = io.BytesIO()
     with h5py.File(memory, "w") as file:
         file.attrs[_MARK] = FORMAT
@@ -107,6 +110,8 @@ def _empty(layout: tuple[tuple[str, tuple[str, ...] | None, tuple[int, ...], np.
 
 def read_header(path: pathlib.Path) -> Header:
     """Reads the header of a file; raises ``BadFileError`` if the file is cut, foreign or of another format."""
+    import h5py
+
     try:
         with h5py.File(path, "r") as file:
             if _MARK not in file.attrs:
@@ -140,6 +145,8 @@ def read_variables(header: Header) -> dict[str, np.ndarray]:
 
 def read_part(header: Header, name: str, key: Any = ...) -> np.ndarray:
     """Reads a variable of a file, or its part at ``key``."""
+    import h5py
+
     try:
         with h5py.File(header.path, "r") as file:
             return np.asarray(file[name][key])  # pyright: ignore[reportIndexIssue]
@@ -151,6 +158,8 @@ def read_part(header: Header, name: str, key: Any = ...) -> np.ndarray:
 
 def read_shapes(header: Header) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
     """Reads the shape and dtype of every variable."""
+    import h5py
+
     with h5py.File(header.path, "r") as file:
         return {name: (file[name].shape, file[name].dtype) for name in header.variables}  # pyright: ignore[reportAttributeAccessIssue]
 

@@ -1,5 +1,6 @@
 """The engine changes how, never what: bits, compiles, memory, records, traces."""
 
+import pathlib
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import random
-from jaxbandit.engine import blocks, native, runner, ways
+from jaxbandit.engine import blocks, machine, native, runner, ways
 from jaxbandit.game import is_stationary
 from jaxbandit.store import cells
 from jaxbandit.types import field, pytree
@@ -524,3 +525,19 @@ def test_no_arm_is_drawn_off_the_simplex(way, changing):
     assert np.isfinite(lost.regret.values[..., 0]).all() and np.isnan(lost.regret.values[..., 1:]).all()
     np.testing.assert_array_equal(lost.pulls.sum("arm"), np.broadcast_to([4, 4, 7], (5, 6, 3)))
     assert np.isfinite(fine.regret).all() and (fine.pulls.sum("arm") == [4, 5, 8]).all()
+
+
+@pytest.mark.parametrize("version", ["0.9.2", "0.14.1", "1.0.0"])
+def test_a_jax_outside_of_the_tested_range_is_named_once(version, monkeypatch):
+    monkeypatch.setattr(jax, "__version__", version)
+    monkeypatch.setattr(ways, "_said", set())
+    expected = rf"jax {version} is installed, but jaxbandit is tested with jax 0.10 to 0.12; .*'jax>=0.10,<0.13'"
+    with pytest.warns(UserWarning, match=expected):
+        run(policy=jb.Uniform())
+    run(policy=jb.Uniform())  # a second warning would be an error
+
+
+def test_the_tested_range_is_that_of_the_dependency():
+    text = (pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text()
+    (oldest, newest) = machine.TESTED_JAX
+    assert f'"jax>={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}"' in text

@@ -29,7 +29,7 @@ def to_markdown(table: Comparison) -> str:
     out = [f"# {table.title}", "", f"T = {table.horizon:,}.", ""]
     for block in table.blocks:
         out += [f"## K = {block.num_arms}", ""]
-        heads = ["algorithm", "α-free?", "σ-free?", "told T?", "environment", "proved", "opt?"]
+        heads = ["algorithm", "α-free?", "σ-free?", "given T?", "environment", "proved", "opt?"]
         heads += [_column(value) for value in block.columns]
         out += [_bar(heads), _bar(["---"] * len(heads))]
         for row in block.rows:
@@ -51,7 +51,7 @@ def to_html(table: Comparison) -> str:
         f"<p>T = {table.horizon:,}</p>",
     ]
     for block in table.blocks:
-        heads = ["algorithm", "α-free?", "σ-free?", "told T?", "environment", "proved", "opt?"]
+        heads = ["algorithm", "α-free?", "σ-free?", "given T?", "environment", "proved", "opt?"]
         heads += [_column(value) for value in block.columns]
         out.append(f"<h2>K = {block.num_arms}</h2>\n<table><thead><tr>")
         out.append("".join(f"<th>{text(head)}</th>" for head in heads) + "</tr></thead><tbody>")
