@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import functools
 import itertools
 import json
 import multiprocessing
@@ -292,13 +293,17 @@ def test_ctrl_c_stops_within_two_seconds(tmp_path, moment):
     (tmp_path / "study.toml").write_text(KILLED.replace("4000", "400_000_000"))
     command = jaxbandit("run", "study.toml", "--out", "out")
     environment = os.environ | {"JAXBANDIT_CACHE": "off"}
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
+    # A process that is started in the background ignores Ctrl-C, and so would its children.
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=heard
+    )
     wait_for((tmp_path / "out" / "store.json").exists)
     if moment == "playing":
         wait_for(lambda: list((tmp_path / "out" / "checkpoints").glob("*.ckpt")))
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
-    _, said = process.communicate()
+    _, said = process.communicate(timeout=60)
     assert time.monotonic() - began < 2.0
     assert process.returncode == 130
     assert "To continue: jaxbandit run study.toml --out out" in said

@@ -366,7 +366,7 @@ def test_tuned_uniinf_beats_its_default_on_unseen_environments():
     """The gain is far beyond noise (some 40 % at this horizon), so that the sign cannot flip."""
     family = jb.Family(jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6), {"tail_index": (1.2, 2.0), "gap": (0.2, 1.0)})
     ds = jb.tune(
-        jb.UniINF(horizon=1_000),
+        jb.UniINFVariant(horizon=1_000),
         family,
         horizon=1_000,
         parameters={"initial_scale": [0.05, 50.0], "threshold": [0.02, 5.0]},
