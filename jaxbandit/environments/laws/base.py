@@ -92,7 +92,7 @@ class Located(Law):
 
     @property
     def moment_order(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The alpha that the environment declares: 9/10 of the way from 1 to the tail index, at most 2."""
+        """The alpha that the environment declares, 9/10 of the way from 1 to the tail index and at most 2."""
         return float(np.min(np.minimum(2.0, 1 + 0.9 * (np.asarray(self.tail_index) - 1))))
 
     @property
