@@ -19,6 +19,7 @@ from jaxbandit.search.front import tune, worst
 from jaxbandit.search.traces import DONE, read, write
 from jaxbandit.studies import entries
 from jaxbandit.studies.entries import Declared, Entry
+from jaxbandit.studies.sections import moved_by
 from jaxbandit.studies.study import Study
 
 
@@ -127,13 +128,13 @@ def _policies(study: Study) -> Iterator[tuple[str, Told]]:
         _check_reference(study, entry)
         seen[entry.label] = seen.get(entry.label, 0) + 1
         label = entry.label if seen[entry.label] == 1 else f"{entry.label}#{seen[entry.label]}"
-        yield label, _told(table, study.directory)
+        yield label, _told(table, study.directory, moved_by(study.sensitivity, study.tune))
 
 
-def _told(table: dict[str, Any], directory: pathlib.Path) -> Told:
+def _told(table: dict[str, Any], directory: pathlib.Path, moved: set[str]) -> Told:
     def told(environment: Any, horizon: int) -> Any:
         if horizon not in read:
-            read[horizon] = entries.read_entry(table, "policies", directory, {"horizon": horizon})
+            read[horizon] = entries.read_entry(table, "policies", directory, {"horizon": horizon}, moved=moved)
         order = getattr(environment, "moment_order", None)
         return read[horizon].grid(Declared(environment, horizon, order)).points[0]
 
