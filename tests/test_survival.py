@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import functools
 import itertools
 import json
 import multiprocessing
@@ -280,6 +279,11 @@ def jaxbandit(*args):
     return [sys.executable, "-m", "jaxbandit", *map(str, args)]
 
 
+def prepared(code, command):
+    """The command of a process that first runs the code. (`preexec_fn` would fork this one, which holds threads.)"""
+    return [sys.executable, "-c", f"{code}; import os, sys; os.execv(sys.argv[1], sys.argv[1:])", *command]
+
+
 def wait_for(condition, seconds=120.0):
     until = time.monotonic() + seconds
     while not condition():
@@ -294,10 +298,8 @@ def test_ctrl_c_stops_within_two_seconds(tmp_path, moment):
     command = jaxbandit("run", "study.toml", "--out", "out")
     environment = os.environ | {"JAXBANDIT_CACHE": "off"}
     # A process that is started in the background ignores Ctrl-C, and so would its children.
-    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=heard
-    )
+    heard = prepared("import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)", command)
+    process = subprocess.Popen(heard, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
     wait_for((tmp_path / "out" / "store.json").exists)
     if moment == "playing":
         wait_for(lambda: list((tmp_path / "out" / "checkpoints").glob("*.ckpt")))
@@ -331,10 +333,8 @@ def test_a_second_process_is_refused_and_a_dead_one_is_not_in_the_way(tmp_path):
 def test_a_disk_that_takes_no_more(tmp_path):
     """The kernel itself refuses to write on: no file may be longer than 60 kB."""
     (tmp_path / "study.toml").write_text(KILLED.replace("4000", "40"))
-    # The child limits itself: a `preexec_fn` would fork this process, in which JAX holds threads.
-    limited = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)); "
-    limited += "os.execv(sys.argv[1], sys.argv[1:])"
-    command = [sys.executable, "-c", limited, *jaxbandit("run", "study.toml", "--out", "out")]
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))"
+    command = prepared(limit, jaxbandit("run", "study.toml", "--out", "out"))
     environment = os.environ | {"JAXBANDIT_CACHE": "off"}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == 2, done.stderr
