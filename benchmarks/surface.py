@@ -227,8 +227,10 @@ _IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_coun
 
 
 def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    """A process of its own, with bytecode kept as Python keeps it for a user."""
     command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment, cwd=records.ROOT)
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": ""} | environment
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=records.ROOT)
     if done.returncode:
         raise RuntimeError(f"{command[:2]} failed:\n{done.stderr}")
     return done
