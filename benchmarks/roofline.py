@@ -8,12 +8,11 @@ and that registers suffice. Writes the table of docs/gpu.md.
 import pathlib
 
 import jax.numpy as jnp
-import numpy as np
 
 import jaxbandit as jb
 from benchmarks import records
+from jaxbandit.engine import Job
 from jaxbandit.engine.native.games import programs_of
-from jaxbandit.engine.runner import Job
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "gpu.md"
 
@@ -44,7 +43,7 @@ FREE = {"broadcast_in_dim", "concatenate", "copy", "iota", "reshape", "slice", "
 def instructions(num_arms: int) -> dict[str, int]:
     """Of one round of uniINF on Pareto losses, float32, by pipe; the pulls are counted in it too."""
     environment = jb.Pareto(means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
-    shape = Job([jb.UniINF(horizon=1000)], [environment], np.ones(1, int), num_seeds=1, seed=0).shape()
+    shape = Job.of([(jb.UniINF(horizon=1000), environment)], 1, [1]).shape()
     count = {"float": 0, "integer": 0, "special": 0}
     for equation in programs_of(shape).play.equations:
         name, operand, result = equation.primitive.name, equation.invars[-1:], equation.outvars[0]

@@ -21,7 +21,7 @@ import numpy as np
 import jaxbandit as jb
 from benchmarks import records
 from benchmarks.accuracy import peak_memory
-from jaxbandit.engine.runner import Job
+from jaxbandit.engine import Job
 
 ARMS = (2, 10, 32, 100, 1000)
 JUMP = 1.4  # what a seed-round and arm may cost more at the next larger K
@@ -48,7 +48,7 @@ def seconds(num_arms: int, horizon: int, num_seeds: int, record: int = 16) -> fl
 def seats(policy: Any, environment: Any, most: int = 1024) -> int:
     """Seeds of one block on every core, and no more than ``most`` of each."""
     engine = jb.Engine()
-    games, threads = engine.games(Job([policy], [environment], np.ones(1, int), num_seeds=1, seed=0).shape())
+    games, threads = engine.games(Job.of([(policy, environment)], 1, [1]).shape())
     return threads * min(most, engine.lanes(games, threads, most * threads))
 
 
@@ -175,11 +175,11 @@ import time, warnings, numpy as np
 warnings.simplefilter("ignore")
 from benchmarks import policies
 from jaxbandit.engine import native
-from jaxbandit.engine.runner import Job
+from jaxbandit.engine import Job
 taken = {}
 for name, policy in policies.examples().items():
     began = time.process_time()
-    native.compiled(Job([policy], [policies.arena()], np.ones(1, int), 1, 0).shape())
+    native.compiled(Job.of([(policy, policies.arena())], 1, [1]).shape())
     taken[name] = time.process_time() - began
 name = max(taken, key=taken.get)
 print(taken[name], name)

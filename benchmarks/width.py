@@ -11,8 +11,8 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import random
+from jaxbandit.engine import Job
 from jaxbandit.engine.native.games import Games, lanes_of
-from jaxbandit.engine.runner import Job
 
 ARMS, WIDTHS = (2, 5, 10, 20, 32, 100), (4, 8, 16, 32)
 NUM_LANES = 512
@@ -30,7 +30,7 @@ def table(repeats: int, seed_rounds: float) -> str:
     lines = ["| K | " + " | ".join(f"{width} lanes" for width in WIDTHS) + " |", "|---:|" + "---:|" * len(WIDTHS)]
     for num_arms in ARMS:
         policy, environment = jb.UniINF(horizon=1000), jb.Pareto(means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
-        shape = Job([policy], [environment], np.ones(1, int), 1, 0).shape()
+        shape = Job.of([(policy, environment)], 1, [1]).shape()
         leaves = [1000.0, 4.0, environment.arm_means, 1.6]
         parameters = [np.repeat(np.asarray(leaf, np.float32)[..., None], NUM_LANES, axis=-1) for leaf in leaves]
         games = {width: Games(shape, width) for width in WIDTHS}

@@ -1,5 +1,6 @@
 """The function ``simulate``: plays policies x environments x seeds x rounds, returns one labelled dataset."""
 
+import itertools
 import platform
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import xarray as xr
 
 from jaxbandit.checks import check_choice, check_history, check_seed, check_whole, recorded_rounds
 from jaxbandit.dataset import labels, results
-from jaxbandit.engine import Engine, Job, Sink, Timing, by_structure, measure_names, run_job
+from jaxbandit.engine import Engine, Job, Sink, Timing, by_program, measure_names, run_job
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, as_grid, for_run, registry_name, suggest
 from jaxbandit.policies import POLICIES
@@ -119,20 +120,13 @@ class _Study:
         """Plays every group of points and returns the variables as [P, E, seed, round, ...]."""
         total = len(self.policies) * len(self.environments) * self.num_seeds * int(self.rounds[-1])
         done = 0
-        for policy_index in by_structure(self.policies):
-            for environment_index in by_structure(self.environments):
-                job = Job(
-                    policies=[self.policies[p] for p in policy_index],
-                    environments=[self.environments[e] for e in environment_index],
-                    record=self.rounds,
-                    num_seeds=self.num_seeds,
-                    seed=self.seed,
-                    measures=self.measures,
-                    trace=self.trace,
-                )
-                sink = self._sink(job, np.asarray(policy_index), np.asarray(environment_index))
-                run_job(job, config, sink, lambda now, _, done=done: progress(done + now, total), timing)
-                done += job.num_lanes * int(self.rounds[-1])
+        pairs = list(itertools.product(self.policies, self.environments))
+        options = {"seed": self.seed, "measures": self.measures, "trace": self.trace}
+        for group in by_program(pairs):
+            job = Job.of([pairs[pair] for pair in group], self.num_seeds, self.rounds, **options)
+            places = [divmod(pair, len(self.environments)) for pair in group]
+            run_job(job, config, self._sink(places), lambda now, _, done=done: progress(done + now, total), timing)
+            done += job.seed_rounds
         return self.variables
 
     def coords(self) -> dict[str, Any]:
@@ -146,16 +140,18 @@ class _Study:
             coords |= {"traced_seed": np.arange(self.trace), "t": np.arange(1, self.rounds[-1] + 1)}
         return coords
 
-    def _sink(self, job: Job, policy_index: np.ndarray, environment_index: np.ndarray) -> Sink:
-        """Returns a function that stores blocks, which come in lane order; a summary needs all seeds of a pair."""
+    def _sink(self, places: Sequence[tuple[int, int]]) -> Sink:
+        """Returns a function that stores blocks, which come in lane order; a summary needs all seeds of a pair.
+
+        ``places`` has the policy's and the environment's number of each pair.
+        """
         pending: list[dict[str, np.ndarray]] = []
 
         def sink(lanes: np.ndarray, block: dict[str, np.ndarray]) -> None:
             traced = {name: block.pop(name) for name in list(block) if name.startswith("trace_")}
-            cells, firsts = np.unique(lanes // self.num_seeds, return_index=True)
-            for c, first, last in zip(cells, firsts, [*firsts[1:], lanes.size], strict=True):
-                p, e = divmod(int(c), len(environment_index))
-                place = int(policy_index[p]), int(environment_index[e])
+            pairs, firsts = np.unique(lanes // self.num_seeds, return_index=True)
+            for pair, first, last in zip(pairs, firsts, [*firsts[1:], lanes.size], strict=True):
+                place = places[pair]
                 part = {name: values[first:last] for name, values in block.items()}
                 seed = int(lanes[first]) % self.num_seeds
                 count = min(max(self.trace - seed, 0), last - first)

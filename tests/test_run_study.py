@@ -8,9 +8,9 @@ import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit.engine import blocks, checkpoint
+from jaxbandit.engine import blocks, checkpoint, run_job
+from jaxbandit.runs import player
 from jaxbandit.runs.campaign import Report
-from jaxbandit.runs.player import Player
 from jaxbandit.store import cellfile
 
 SWITCHING = {"name": "switching", "law": {"name": "bernoulli", "means": [0.2, 0.8]}, "lengths": [30, 50, 1000]}
@@ -111,13 +111,9 @@ def test_a_longer_horizon_goes_on(tmp_path, keep, monkeypatch):
     policies = [{"name": "exp3"}, {"name": "moss"}]
     short, _ = run(study(policies=policies, keep=keep), tmp_path)
     started = []
-    original = Player._jobs
-    monkeypatch.setattr(Player, "_jobs", lambda *args: started.extend(jobs := original(*args)) or jobs)
+    monkeypatch.setattr(player, "run_job", lambda job, *args: started.append(job) or run_job(job, *args))
     ds, _ = run(study(policies=policies, keep=keep, horizon=100), tmp_path)
-    assert sorted({(type(job.policies[0]).__name__, job.start) for job, _ in started}) == [
-        ("Exp3", 60),
-        ("MOSS", 0),
-    ]
+    assert sorted((type(job.pairs[0][0]).__name__, job.start) for job in started) == [("Exp3", 60), ("MOSS", 0)]
     rounds = ds["round"].values.tolist()
     assert rounds[:8] == short["round"].values.tolist() and rounds[-1] == 100 and len(rounds) > 8
     fresh, _ = run(study(policies=policies, keep=keep, horizon=100, record=rounds), tmp_path / "fresh")

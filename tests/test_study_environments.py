@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.engine import runner
-from jaxbandit.runs import forecast
+from jaxbandit.engine import by_program
+from jaxbandit.runs import forecast, work
 from jaxbandit.runs.campaign import Report
 from jaxbandit.store import cells
 
@@ -128,8 +128,8 @@ def test_environments_with_other_tables_are_played_apart(tmp_path):
     plan = study(*environments)
     games = cells.pairs(plan)
     todo = [cells.Cell(game, 0, 70, (10, 40)) for game in games]
-    assert [len(group) for group in cells.by_program(todo)] == [1, 1]
-    assert runner.by_structure([game.environment for game in games]) == [[0], [1]]
+    assert [len(group) for group in work.played_together(todo)] == [1, 1]
+    assert by_program([game.sides for game in games]) == [[0], [1]]
     found = forecast.plan(plan, engine=ENGINE)
     assert (found.cells, found.compiles) == (2, 1)
     ds, _ = played(plan, tmp_path)

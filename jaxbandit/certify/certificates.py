@@ -166,14 +166,9 @@ def _certify_one(
     blocks: list[dict[str, np.ndarray]] = []
     with jax.enable_x64(True):
         policy = (UniINFVariant if fields else UniINF)(horizon=float(horizon), **fields)
-        job = Job(
-            policies=[Certified(policy, best_arm=int(best_fixed_arms(environment, np.array([horizon]))[0]))],
-            environments=[environment],
-            record=np.array([horizon]),
-            num_seeds=num_seeds,
-            seed=seed,
-            measures=names,
-        )
+        best_arm = int(best_fixed_arms(environment, np.array([horizon]))[0])
+        pair = Certified(policy, best_arm=best_arm), environment
+        job = Job.of([pair], num_seeds, [horizon], seed=seed, measures=names)
         run_job(job, config, lambda _, block: blocks.append(block), report, timing)
     found = {name: np.concatenate([block[name] for block in blocks])[:, -1] for name in (*names, "regret")}
     failed = np.concatenate([block["failed"] for block in blocks])

@@ -7,23 +7,13 @@ up in float64. The other packages use the names below.
 
 from jaxbandit.engine.checkpoint import Keeper, Snapshot, pack, unpack
 from jaxbandit.engine.checkpoint import join as join_snapshots
+from jaxbandit.engine.job import Job, by_program, measure_names, state_size, structure
 from jaxbandit.engine.machine import processor, usable_cores
 from jaxbandit.engine.native.cache import status as code_cache
 from jaxbandit.engine.native.games import llvm_summary
 from jaxbandit.engine.native.games import unavailable as native_unavailable
 from jaxbandit.engine.pure import play
-from jaxbandit.engine.runner import (
-    Engine,
-    Job,
-    Sink,
-    Timing,
-    by_structure,
-    measure_names,
-    shared_values,
-    state_size,
-    structure,
-    way_of,
-)
+from jaxbandit.engine.runner import Engine, Sink, Timing, way_of
 from jaxbandit.engine.runner import run as run_job
 from jaxbandit.engine.tallies import best_fixed_arms
 from jaxbandit.engine.ways import explained
@@ -36,7 +26,7 @@ __all__ = [
     "Snapshot",
     "Timing",
     "best_fixed_arms",
-    "by_structure",
+    "by_program",
     "code_cache",
     "explained",
     "join_snapshots",
@@ -47,7 +37,6 @@ __all__ = [
     "play",
     "processor",
     "run_job",
-    "shared_values",
     "state_size",
     "structure",
     "unpack",

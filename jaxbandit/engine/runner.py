@@ -16,12 +16,13 @@ import jax
 import numpy as np
 
 from jaxbandit import random
-from jaxbandit.engine import blocks, machine, native, round, scan, tallies, ways, workers
+from jaxbandit.engine import blocks, machine, native, scan, tallies, ways, workers
 from jaxbandit.engine.checkpoint import Keeper
+from jaxbandit.engine.job import Job
 from jaxbandit.engine.shape import Shape
-from jaxbandit.game import Environment, Policy, is_stationary
+from jaxbandit.game import Environment, Policy
 from jaxbandit.progress import Progress
-from jaxbandit.types import fingerprint, shared_leaves
+from jaxbandit.types import shared_leaves
 
 MOST_LANES = 4096  # most lanes of a block
 BLOCK_BYTES = 64 << 20  # most memory of a block's games
@@ -125,49 +126,7 @@ class Timing:
     devices: set[str] = dataclasses.field(default_factory=set)  # descriptions of the machine and the way
 
 
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """The games of one policy class and one environment class: every policy, every environment, all seeds."""
-
-    policies: Sequence[Policy]  # one class, one structure, shared fields equal
-    environments: Sequence[Environment]  # likewise
-    record: np.ndarray  # [R] increasing rounds; the last is the horizon
-    num_seeds: int
-    seed: int
-    measures: tuple[str, ...] = ()
-    trace: int = 0
-    start: int = 0  # rounds that the keeper's lanes have already played
-
-    @property
-    def num_lanes(self) -> int:
-        """The number of games."""
-        return len(self.policies) * len(self.environments) * self.num_seeds
-
-    @property
-    def num_arms(self) -> int:
-        """The number of arms K."""
-        return self.environments[0].num_arms
-
-    def shape(self, trace: bool = False) -> Shape:
-        """Returns the shape of the job's games."""
-        policy, environment = self.policies[0], self.environments[0]
-        fields = getattr(_initial_state(policy, self.num_arms), "_fields", ()) if self.measures else ()
-        plan = round.Plan(
-            stationary=is_stationary(environment),
-            measures=tuple(name for name in self.measures if name not in fields),
-            fields=tuple(name for name in self.measures if name in fields),
-            trace=trace,
-        )
-        return Shape.of(policy, environment, plan)
-
-    def cell(self, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns the policy, environment and seed of a lane."""
-        point, seed = np.divmod(lane, self.num_seeds)
-        policy, environment = np.divmod(point, len(self.environments))
-        return policy, environment, seed
-
-
-# A sink receives the lanes of a block and its variables, lanes first: {name: [lanes, R, ...]}.
+# A sink receives the numbers of the lanes of a block and its variables, lanes first: {name: [lanes, R, ...]}.
 Sink = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 
 
@@ -189,24 +148,26 @@ def _play(job: Job, shape: Shape, games, threads: int, config: Engine, sink: Sin
     width = config.lanes(games, threads, job.num_lanes)
     traced: list[Any] = []  # games that hand out every round; compiled when a block has a traced seed
     wide = shape.dtype == "float64"
-    policies, environments = _stacked(job.policies, shape.dtype), _stacked(job.environments, shape.dtype)
-    gaps = [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in job.environments]
+    (policies, policy_of), (environments, environment_of) = (_distinct(side) for side in zip(*job.pairs, strict=True))
+    stacked = _stacked(policies, shape.dtype), _stacked(environments, shape.dtype)
+    gaps = [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in environments]
     pace, key = blocks.Pace(config.chunk), random.seed_words(job.seed)
 
     def play(first: int, halt: threading.Event) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         numbers = np.arange(first, min(first + width, job.num_lanes))
-        policy_of, environment_of, seed_of = job.cell(numbers)
+        pair_of, seed_of = job.pair_of[numbers], job.seed_of[numbers]
+        plays, played_in = policy_of[pair_of], environment_of[pair_of]
         with jax.enable_x64(wide):  # a thread does not inherit this setting
             playing = games
             if (seed_of < job.trace).any():
                 playing = traced[0] if traced else config.games(job.shape(trace=True))[0]
                 traced.append(playing)
-            parameters = [*_taken(policies, policy_of), *_taken(environments, environment_of)]
+            parameters = [*_taken(stacked[0], plays), *_taken(stacked[1], played_in)]
             block = playing.block(parameters, random.game_words(key, seed_of))
             report = lambda rounds: counter.add(numbers.size * rounds)  # noqa: E731
             keep = np.flatnonzero(seed_of < job.trace)
             variables = blocks.play(block, playing.shape, job.record, numbers, report, pace, keeper, halt, keep)
-        variables["regret"] = tallies.regret(variables, gaps, environment_of, job.record)
+        variables["regret"] = tallies.regret(variables, gaps, played_in, job.record)
         variables.pop("gap", None)
         return numbers, variables
 
@@ -217,7 +178,7 @@ class _Counter:
     """A counter of a job's seed-rounds, which all threads share."""
 
     def __init__(self, job: Job, progress: Progress):
-        self._done, self._total = 0, job.num_lanes * (int(job.record[-1]) - job.start)
+        self._done, self._total = 0, job.seed_rounds
         self._progress, self._lock = progress, threading.Lock()
 
     def add(self, seed_rounds: int) -> None:
@@ -234,47 +195,16 @@ def way_of(policy: Policy, environment: Environment, measures: Sequence[str], dt
     if all(type(side).__module__.startswith("jaxbandit.") for side in (policy, environment)):
         return "native"  # tests check that all of them can be lowered
     with jax.enable_x64(dtype == "float64"):
-        job = Job([policy], [environment], np.ones(1, int), 1, 0, tuple(measures))
+        job = Job.of([(policy, environment)], 1, [1], measures=tuple(measures))
         return "scan" if ways.chosen(job.shape(), way) is None else "native"
 
 
-def measure_names(policy: Policy, num_arms: int) -> list[str]:
-    """Returns the names that ``measures`` may hold: fields of the state and results of ``policy.measure``."""
-    fields = getattr(_initial_state(policy, num_arms), "_fields", ())
-    return [*fields, *(round.measure_shapes(policy, num_arms) if hasattr(policy, "measure") else ())]
-
-
-def by_structure(points: Sequence[Any]) -> list[list[int]]:
-    """Groups the indices of points that are played together: one compiled program, equal shared fields."""
-    groups: dict[Any, list[int]] = {}
-    for index, point in enumerate(points):
-        groups.setdefault((structure(point), shared_values(point)), []).append(index)
-    return list(groups.values())
-
-
-def structure(point: Any) -> tuple:
-    """Returns the compiled-in part of a policy or an environment: class, static fields and shapes."""
-    return jax.tree.structure(point), tuple(np.shape(leaf) for leaf in jax.tree.leaves(point))
-
-
-def shared_values(point: Any) -> tuple[str, ...]:
-    """Returns fingerprints of the values of a policy or environment that all lanes of a job share."""
-    leaves = zip(jax.tree.leaves(point), shared_leaves(point), strict=True)
-    return tuple(fingerprint(leaf) for leaf, shared in leaves if shared)
-
-
-def state_size(policy: Policy, num_arms: int) -> int:
-    """Returns the count of numbers in the state of one game."""
-    return _size(_initial_state(policy, num_arms))
-
-
-def _initial_state(policy: Policy, num_arms: int) -> Any:
-    """Returns the shapes and dtypes of a state."""
-    return jax.eval_shape(lambda: policy.init(num_arms))
-
-
-def _size(state: Any) -> int:
-    return sum(leaf.size for leaf in jax.tree.leaves(state))
+def _distinct(objects: Sequence[Any]) -> tuple[list[Any], np.ndarray]:
+    """Returns the distinct ones of some objects, and the place of each among them."""
+    places: dict[int, int] = {}
+    of = np.asarray([places.setdefault(id(one), len(places)) for one in objects])
+    by_id = {id(one): one for one in objects}
+    return [by_id[key] for key in places], of
 
 
 def _stacked(objects: Sequence[Any], dtype: str) -> list[tuple[bool, np.ndarray]]:

@@ -6,7 +6,6 @@ the points themselves.
 ``jaxbandit.parameters`` makes the points.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ import jax
 import numpy as np
 
 from jaxbandit.checks import check_choice, check_whole, recorded_rounds
-from jaxbandit.engine import Engine, Job, Timing, run_job, shared_values, structure
+from jaxbandit.engine import Engine, Job, Timing, by_program, run_job
 from jaxbandit.game import at_horizon
 from jaxbandit.progress import bar
 
@@ -24,32 +23,6 @@ class Games(NamedTuple):
 
     regret: np.ndarray  # [points, seeds, rounds]  float64; NaN beyond a point's own number of seeds
     failed: np.ndarray  # [points, seeds]  first round at which the state was not finite, 0 if never
-
-
-@dataclasses.dataclass(frozen=True)
-class PairJob(Job):
-    """A job of points, each with its own number of seeds; lanes are in the order of points."""
-
-    policy_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))  # [points]
-    environment_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
-    seeds_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
-    first_seed: int = 0
-
-    @property
-    def num_lanes(self) -> int:
-        """The number of games."""
-        return int(self.seeds_of.sum())
-
-    def cell(self, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns the policy, environment and seed of a lane."""
-        point, seed = self.point(lane)
-        return self.policy_of[point], self.environment_of[point], seed + self.first_seed
-
-    def point(self, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the point of a lane, and the lane's number among the point's lanes."""
-        ends = np.cumsum(self.seeds_of)
-        point = np.searchsorted(ends, lane, side="right")
-        return point, lane - (ends - self.seeds_of)[point]
 
 
 def final_regret(
@@ -123,58 +96,22 @@ def play_pairs(
         check_whole(name, value, 0)
     check_choice("dtype", dtype, ("float32", "float64"))
 
-    told = {id(environment): at_horizon(environment, int(rounds[-1])) for environment in environments}
-    sides = _Side(policies, count), _Side([told[id(environment)] for environment in environments], count)
+    played_in = {id(environment): at_horizon(environment, int(rounds[-1])) for environment in environments}
+    sides = [policies, [played_in[id(environment)] for environment in environments]]
+    pairs = list(zip(*(list(side) * (count if len(side) == 1 else 1) for side in sides), strict=True))
     games = Games(np.full((count, seeds_of.max(), rounds.size), np.nan), np.zeros((count, seeds_of.max()), np.int64))
     config, timing = engine or Engine(), timing or Timing()
-    groups: dict[Any, list[int]] = {}
-    for point in range(count):
-        groups.setdefault(tuple(side.program(point) for side in sides), []).append(point)
-
     total, done = int(seeds_of.sum()) * int(rounds[-1]), 0
     with jax.enable_x64(dtype == "float64"), bar(config.progress) as progress:
-        for members in groups.values():
+        for members in by_program(pairs):
             points = np.asarray(members)
-            (chosen, policy_of), (played_in, environment_of) = (side.select(members) for side in sides)
-            job = PairJob(
-                policies=chosen,
-                environments=played_in,
-                record=rounds,
-                num_seeds=int(seeds_of[points].max()),
-                seed=seed,
-                policy_of=policy_of,
-                environment_of=environment_of,
-                seeds_of=seeds_of[points],
-                first_seed=first_seed,
-            )
+            job = Job.of([pairs[point] for point in members], seeds_of[points], rounds, first_seed, seed=seed)
 
             def sink(lanes: np.ndarray, block: dict[str, np.ndarray], job=job, points=points) -> None:
-                point, number = job.point(lanes)
-                games.regret[points[point], number] = block["regret"]
-                games.failed[points[point], number] = block["failed"]
+                place = points[job.pair_of[lanes]], job.seed_of[lanes] - first_seed
+                games.regret[place] = block["regret"]
+                games.failed[place] = block["failed"]
 
             run_job(job, config, sink, lambda now, _, done=done: progress(done + now, total), timing)
-            done += job.num_lanes * int(rounds[-1])
+            done += job.seed_rounds
     return games
-
-
-class _Side:
-    """The policies or the environments of all points; an object that several share is kept once."""
-
-    def __init__(self, objects: Sequence[Any], count: int):
-        self.objects = list(objects) * (count if len(objects) == 1 else 1)
-        self._programs: dict[int, tuple] = {}
-
-    def program(self, point: int) -> tuple:
-        """Returns a key that is equal for points that can be played together."""
-        obj = self.objects[point]
-        if id(obj) not in self._programs:
-            self._programs[id(obj)] = structure(obj), shared_values(obj)
-        return self._programs[id(obj)]
-
-    def select(self, points: Sequence[int]) -> tuple[list[Any], np.ndarray]:
-        """Returns the distinct objects of some points, and the index of each point's object."""
-        places: dict[int, int] = {}
-        of = np.asarray([places.setdefault(id(self.objects[point]), len(places)) for point in points])
-        by_id = {id(self.objects[point]): self.objects[point] for point in points}
-        return [by_id[key] for key in places], of

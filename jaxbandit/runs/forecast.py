@@ -9,9 +9,10 @@ import tempfile
 import jax
 import numpy as np
 
-from jaxbandit.engine import Engine, Timing, run_job, state_size
+from jaxbandit.engine import Engine, Job, Timing, run_job, state_size, structure
 from jaxbandit.runs.campaign import Campaign, Report
-from jaxbandit.store.cells import Cell, LaneJob, by_program, lane_job, program
+from jaxbandit.runs.work import job_of, played_together
+from jaxbandit.store.cells import Cell
 from jaxbandit.store.directory import Store
 from jaxbandit.studies.study import Study
 
@@ -61,7 +62,7 @@ def plan(study: Study, directory: str | os.PathLike | None = None, *, engine: En
     with tempfile.TemporaryDirectory() if directory is None else contextlib.nullcontext(directory) as place:
         campaign = Campaign(study, Store(place), report, way=engine.way if engine else None)
     todo, config = campaign.todo(), engine or Engine()
-    groups = by_program(todo)
+    groups = played_together(todo)
     timing, run_seconds, disk = Timing(), 0.0, 0
     with jax.enable_x64(study.dtype == "float64"):
         for group in groups:
@@ -71,7 +72,7 @@ def plan(study: Study, directory: str | os.PathLike | None = None, *, engine: En
     return Forecast(
         cells=len(todo),
         found=report.found,
-        compiles=len({program(cell) for cell in todo}),
+        compiles=len({tuple(map(structure, cell.pair.sides)) for cell in todo}),
         lanes=sum(cell.num_seeds for cell in todo),
         seed_rounds=sum(work),
         compile_seconds=timing.compile_seconds,
@@ -87,7 +88,7 @@ def _probe(group: list[Cell], study: Study, config: Engine, timing: Timing) -> f
     width = _block_lanes(group, study, config)
     cell_of = np.repeat(np.arange(len(group)), [cell.num_seeds for cell in group])
     seed_of = np.concatenate([np.arange(cell.first, cell.last) for cell in group])
-    job = lane_job(group, cell_of[:width], seed_of[:width], study)
+    job = job_of(group, cell_of[:width], seed_of[:width], study)
     horizon = group[0].rounds[-1]
     played = min(PROBE_ROUNDS, horizon)
     timing.compile_seconds += _played(job, played, config).compile_seconds
@@ -103,11 +104,11 @@ def _probe(group: list[Cell], study: Study, config: Engine, timing: Timing) -> f
 
 def _block_lanes(group: list[Cell], study: Study, config: Engine) -> int:
     num_lanes = sum(cell.num_seeds for cell in group)
-    games, threads = config.games(lane_job([group[0]], np.zeros(1, int), np.zeros(1, int), study).shape())
+    games, threads = config.games(job_of([group[0]], np.zeros(1, int), np.zeros(1, int), study).shape())
     return config.lanes(games, threads, num_lanes) * threads
 
 
-def _played(job: LaneJob, rounds: int, config: Engine) -> Timing:
+def _played(job: Job, rounds: int, config: Engine) -> Timing:
     timing = Timing()
     short = dataclasses.replace(job, record=np.asarray([rounds]))
     run_job(short, config, lambda lanes, variables: None, lambda done, total: None, timing)

@@ -8,15 +8,16 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxbandit.engine import Engine, Snapshot, Timing, join_snapshots, pack, run_job, unpack
+from jaxbandit.engine import Engine, Job, Snapshot, Timing, join_snapshots, pack, run_job, unpack
 from jaxbandit.progress import Progress
+from jaxbandit.runs.work import job_of, played_together
 from jaxbandit.store import cellfile
-from jaxbandit.store.cells import Cell, LaneJob, by_program, lane_job, platform
+from jaxbandit.store.cells import Cell, platform
 from jaxbandit.store.directory import Store
 from jaxbandit.store.writing import Writing
 from jaxbandit.studies.study import Study
@@ -55,18 +56,18 @@ class Player:
     def play(self, cells: Sequence[Cell], progress: Progress) -> None:
         """Plays every cell; returns when all have their files or, if this process has a share, when that is played."""
         with jax.enable_x64(self.study.dtype == "float64"):
-            jobs = [job for group in by_program(cells) for job in self._jobs(group)]
-            total = sum(_work(job) for job, _ in jobs)
+            parts = [part for group in played_together(cells) for part in self._left_to_play(group)]
+            total = sum(part.job.seed_rounds for part in parts)
             done = 0
             with Writing() as writing:
-                for job, start in jobs:
-                    keeper = _Keeper(self, job, start, writing)
+                for part in parts:
+                    keeper = _Keeper(self, part, writing)
 
                     def report(now: int, _: int, done: int = done) -> None:
                         progress(done + now, total)
 
-                    run_job(job, self.config, keeper.sink, report, self.timing, keeper)
-                    done += _work(job)
+                    run_job(part.job, self.config, keeper.sink, report, self.timing, keeper)
+                    done += part.job.seed_rounds
             for cell in cells:
                 self.assemble(cell)
 
@@ -87,11 +88,11 @@ class Player:
             path.unlink(missing_ok=True)
         return True
 
-    def _jobs(self, cells: Sequence[Cell]) -> list[tuple[LaneJob, Snapshot | None]]:
-        """Returns jobs of the unplayed lanes by their start: a checkpoint, an earlier horizon, or round 1."""
+    def _left_to_play(self, cells: Sequence[Cell]) -> "list[_Part]":
+        """Returns the unplayed lanes by their start: a checkpoint, an earlier horizon, or round 1."""
         left = {cell.name: self._left(cell) for cell in cells}
         by_name = {cell.name: cell for cell in cells}
-        jobs: list[tuple[LaneJob, Snapshot | None]] = []
+        parts: list[_Part] = []
         for snapshot, about in self._checkpoints():
             members = [by_name.get(name) for name in about["cells"]]
             lanes = []
@@ -104,15 +105,15 @@ class Player:
                 known = [cell for cell in members if cell]
                 place = np.cumsum([cell is not None for cell in members]) - 1
                 cell_of = place[np.asarray(about["cell_of"])[lanes]]
-                job = lane_job(known, cell_of, np.asarray(about["seed_of"])[lanes], self.study, snapshot.t)
-                jobs.append((job, snapshot.take(lanes)))
+                job = job_of(known, cell_of, np.asarray(about["seed_of"])[lanes], self.study, snapshot.t)
+                parts.append(_Part(known, job, snapshot.take(lanes)))
         for start, group in itertools.groupby(sorted(cells, key=_start), key=_start):
             members = [cell for cell in group if left[cell.name].any()]
             if members:
                 seeds = [cell.first + np.flatnonzero(left[cell.name]) for cell in members]
                 cell_of = np.repeat(np.arange(len(members)), [entry.size for entry in seeds])
-                jobs.append((lane_job(members, cell_of, np.concatenate(seeds), self.study, start), None))
-        return jobs
+                parts.append(_Part(members, job_of(members, cell_of, np.concatenate(seeds), self.study, start)))
+        return parts
 
     def _left(self, cell: Cell) -> np.ndarray:
         """Returns which seeds of a cell this process has to play, [seeds] of bool."""
@@ -200,11 +201,20 @@ class Player:
             self.finished(cell)
 
 
+class _Part(NamedTuple):
+    """A part of the work: cells, the job of their unplayed lanes, and the checkpoint they continue from, if any."""
+
+    cells: Sequence[Cell]
+    job: Job  # its pairs are those of the cells, in the same order
+    start: Snapshot | None = None
+
+
 class _Keeper:
     """The keeper of a job's lanes, which starts and checkpoints them and hands their results to the player."""
 
-    def __init__(self, player: Player, job: LaneJob, start: Snapshot | None, writing: Writing):
-        self.player, self.job, self.from_checkpoint, self.writing = player, job, start, writing
+    def __init__(self, player: Player, part: _Part, writing: Writing):
+        self.player, self.writing = player, writing
+        self.cells, self.job, self.from_checkpoint = part
         self.saved_at: dict[int, float] = {}  # by the first lane of a block
         self.final: dict[int, Snapshot] = {}
 
@@ -217,7 +227,7 @@ class _Keeper:
             return None
         parts = []
         for c, seeds in self._by_cell(lanes):
-            before = self.job.cells[c].before
+            before = self.cells[c].before
             assert before is not None
             parts.append(cellfile.read_state(before).take(seeds - before.first))
         return join_snapshots(parts)
@@ -227,11 +237,11 @@ class _Keeper:
         stopping = self.player.stop.is_set()
         if stopping or time.monotonic() - self.saved_at[int(lanes[0])] > self.player.config.checkpoint:
             snapshot = take()
-            present, cell_of = np.unique(self.job.cell_of[lanes], return_inverse=True)
+            present, cell_of = np.unique(self.job.pair_of[lanes], return_inverse=True)
             about = {
                 "t": snapshot.t,
                 "reached": snapshot.reached,
-                "cells": [self.job.cells[c].name for c in present],
+                "cells": [self.cells[c].name for c in present],
                 "cell_of": cell_of.tolist(),
                 "seed_of": self.job.seed_of[lanes].tolist(),
             }
@@ -252,29 +262,25 @@ class _Keeper:
         for (c, seeds), end in zip(runs, ends.tolist(), strict=True):
             rows = slice(end - seeds.size, end)
             part = {name: values[rows] for name, values in variables.items()}
-            tasks.append(functools.partial(self.player.put, self.job.cells[c], seeds, part, final.take(rows)))
+            tasks.append(functools.partial(self.player.put, self.cells[c], seeds, part, final.take(rows)))
         self.writing.begin(tasks, functools.partial(self._path(lanes).unlink, missing_ok=True))
         if self.player.stop.is_set():
             raise KeyboardInterrupt
 
     def _path(self, lanes: np.ndarray) -> pathlib.Path:
         """Returns the path of a block's checkpoint."""
-        first = self.job.cells[int(self.job.cell_of[lanes[0]])].name.removesuffix(".nc")
+        first = self.cells[int(self.job.pair_of[lanes[0]])].name.removesuffix(".nc")
         return self.player.store.checkpoints / f"{self.player.tag}.{first}.{self.job.seed_of[lanes[0]]}.ckpt"
 
     def _by_cell(self, lanes: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """Splits lanes into consecutive runs of one cell each."""
-        cell_of, seed_of = self.job.cell_of[lanes], self.job.seed_of[lanes]
+        cell_of, seed_of = self.job.pair_of[lanes], self.job.seed_of[lanes]
         cuts = np.flatnonzero(np.diff(cell_of)) + 1
         return [(int(c[0]), s) for c, s in zip(np.split(cell_of, cuts), np.split(seed_of, cuts), strict=True)]
 
 
 def _start(cell: Cell) -> int:
     return cell.before.rounds[-1] if cell.before else 0
-
-
-def _work(job: LaneJob) -> int:
-    return job.num_lanes * (int(job.record[-1]) - job.start)
 
 
 def _part_count(path) -> int:

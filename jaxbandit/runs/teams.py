@@ -15,8 +15,9 @@ from jaxbandit.engine import Engine, Timing
 from jaxbandit.runs.campaign import Campaign, Notice
 from jaxbandit.runs.player import Player
 from jaxbandit.runs.run_study import Team
+from jaxbandit.runs.work import played_together
 from jaxbandit.store import cellfile, cells
-from jaxbandit.store.cells import Cell, by_program
+from jaxbandit.store.cells import Cell
 from jaxbandit.store.directory import Store, StoreError
 from jaxbandit.studies.study import Study
 
@@ -184,7 +185,7 @@ def process_team(coordinator: str | None, num_processes: int | None, process_id:
 def _tasks(todo: Sequence[Cell]) -> list[list[Cell]]:
     """Groups cells into tasks; the cells of a task share one program."""
     tasks: list[list[Cell]] = []
-    for group in by_program(todo):
+    for group in played_together(todo):
         tasks.append([])
         for cell in group:
             if tasks[-1] and sum(member.num_seeds for member in tasks[-1]) + cell.num_seeds > TASK_LANES:

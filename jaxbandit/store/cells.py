@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxbandit.engine import Job, measure_names, processor, shared_values, structure, way_of
+from jaxbandit.engine import measure_names, processor, way_of
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import suggest
 from jaxbandit.policies import POLICIES
@@ -60,6 +60,11 @@ class Pair:
     max_seeds: int
     stop_at: int | None = None
     way: str = "native"
+
+    @property
+    def sides(self) -> tuple[Any, Any]:
+        """The policy and the environment."""
+        return self.policy, self.environment
 
     def rounds(self, rounds: Sequence[int]) -> tuple[int, ...]:
         """Returns the study's recorded rounds up to the last round of this pair."""
@@ -172,69 +177,6 @@ def cell_seeds(pair: Pair, rounds: Sequence[int], num_measures: int) -> int:
     per_seed = len(rounds) * 8 * (2 + num_measures + pair.environment.num_arms)
     fitting = max(64, CELL_BYTES // per_seed)
     return min(MAX_CELL_SEEDS, 1 << (fitting.bit_length() - 1))
-
-
-def by_program(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Groups cells that are played together, in order of appearance: one program, equal shared fields and rounds."""
-    groups: dict[Any, list[Cell]] = {}
-    known: dict[int, tuple[str, ...]] = {}  # by object, so that a table is hashed once, not once per cell
-
-    def shared(point: Any) -> tuple[str, ...]:
-        if id(point) not in known:
-            known[id(point)] = shared_values(point)
-        return known[id(point)]
-
-    for cell in cells:
-        alike = program(cell), shared(cell.pair.policy), shared(cell.pair.environment), cell.rounds
-        groups.setdefault(alike, []).append(cell)
-    return list(groups.values())
-
-
-def program(cell: Cell) -> tuple:
-    """Returns the key of the program that is compiled for a cell."""
-    return structure(cell.pair.policy), structure(cell.pair.environment)
-
-
-@dataclasses.dataclass(frozen=True)
-class LaneJob(Job):
-    """A job of any lanes of any cells: lane n is seed ``seed_of[n]`` of ``cells[cell_of[n]]``."""
-
-    cells: Sequence[Cell] = ()
-    cell_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
-    seed_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
-    environment_of: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))  # by cell
-
-    @property
-    def num_lanes(self) -> int:
-        """The number of games."""
-        return self.cell_of.size
-
-    def cell(self, lane: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns the policy, environment and seed of a lane; every cell has its own policy."""
-        cell = self.cell_of[lane]
-        return cell, self.environment_of[cell], self.seed_of[lane]
-
-
-def lane_job(cells: Sequence[Cell], cell_of: np.ndarray, seed_of: np.ndarray, study: Study, start: int = 0) -> LaneJob:
-    """Returns a job of the given lanes; environments that several cells share are kept once."""
-    environments: dict[int, int] = {}
-    environment_of = np.asarray(
-        [environments.setdefault(id(cell.pair.environment), len(environments)) for cell in cells]
-    )
-    by_id = {id(cell.pair.environment): cell.pair.environment for cell in cells}
-    return LaneJob(
-        policies=[cell.pair.policy for cell in cells],
-        environments=[by_id[key] for key in environments],
-        record=np.asarray(cells[0].rounds),
-        num_seeds=study.num_seeds,
-        seed=study.seed,
-        measures=tuple(study.measures),
-        start=start,
-        cells=cells,
-        cell_of=cell_of,
-        seed_of=seed_of,
-        environment_of=environment_of,
-    )
 
 
 @functools.cache
