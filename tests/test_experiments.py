@@ -84,13 +84,13 @@ def test_experiments_load_and_are_cut_down(path):
 
 def test_table_1_has_the_environments_asked_for():
     full = Study.load(EXPERIMENTS / "table1.toml")
-    environments = [environment.environment for environment in full.declared()]
+    environments = [environment.environment for environment in full.resolved.declared]
     orders = {round(float(environment.moment_order), 3) for environment in environments}
     assert orders == {1.1, 1.3, 1.5, 1.8, 2.0}
     assert {environment.num_arms for environment in environments} == {2, 10, 50}
     kinds = [type(environment) for environment in environments]
     assert {kind: kinds.count(kind) for kind in kinds} == {jb.Pareto: 15, jb.Switching: 15, jb.Shifting: 10}
-    assert {entry.name for entry in full.policy_entries()} == set(theory.GUARANTEES)
+    assert {entry.name for entry in full.resolved.policies} == set(theory.GUARANTEES)
     assert (full.horizon, full.num_seeds >= 256) == (1_000_000, True)
 
 
@@ -106,7 +106,7 @@ def test_measured_tables_come_from_the_user(tmp_path):
     (tmp_path / "bad.csv").write_text("a,b\n1,x\n")
     (tmp_path / "notes.md").write_text("no table")
     with pytest.warns(UserWarning, match=r"short.npy is left out: in stored order its 40 rows|bad.csv is left out: "):
-        environments = Study.load(path, tmp_path).environment_grids()
+        environments = Study.load(path, tmp_path).resolved.environment_grids
     found = [(point.name, point.order) for grid in environments for point in grid.points]
     assert found == [("long", "resampled"), ("short", "resampled"), ("long", "stored")]
     np.testing.assert_allclose(
@@ -129,9 +129,9 @@ def test_factors_multiply_what_the_environment_declares():
         "moment_bound_factor": [0.1, 1.0, 10.0],
     }
     made = study([entry], [PARETO])
-    environment = made.declared()[0].environment
+    environment = made.resolved.declared[0].environment
     sigma = environment.moment(environment.moment_order)
-    (grid,) = made.policy_grids()
+    ((grid,),) = made.resolved.policy_grids
     np.testing.assert_allclose([point.moment_bound for point in grid.points], sigma * np.array([0.1, 1, 10]), rtol=1e-6)
     assert {point.moment_order for point in grid.points} == {environment.moment_order}
     assert [row["moment_bound_factor"] for row in grid.rows()] == [0.1, 1.0, 10.0]
@@ -139,8 +139,8 @@ def test_factors_multiply_what_the_environment_declares():
 
 def test_who_is_told_a_wrong_order_is_told_the_bound_of_the_right_one():
     entry = {"name": "htinf", "moment_order": "environment", "moment_bound": "environment", "moment_order_factor": 1.3}
-    environment = study([entry], [PARETO]).declared()[0].environment
-    point = study([entry], [PARETO]).policy_grids()[0].points[0]
+    environment = study([entry], [PARETO]).resolved.declared[0].environment
+    point = study([entry], [PARETO]).resolved.policy_grids[0][0].points[0]
     assert point.moment_order == pytest.approx(1.3 * environment.moment_order)
     assert point.moment_order > 1.5  # the environment has no such moment
     assert point.moment_bound == pytest.approx(environment.moment(environment.moment_order))
@@ -177,7 +177,7 @@ def test_a_policy_may_stop_earlier(tmp_path):
     policies = [{"name": "uniform", "stop_at": stop} for stop in (30, 50, 100)]
     environments = [{"name": "bernoulli", "means": [0.2, 0.8]}, {"name": "bernoulli", "means": [0.1, 0.5, 0.9]}]
     made = study(policies, environments, record=4)
-    told = study([{"name": "uniinf", "stop_at": 50}], environments).policy_grids()[0].points[0].horizon
+    told = study([{"name": "uniinf", "stop_at": 50}], environments).resolved.policy_grids[0][0].points[0].horizon
     assert told == 50  # as long as it plays
     ds = jb.run(made, tmp_path)
     assert ds["round"].values.tolist() == [1, 5, 22, 30, 50, 100]
@@ -213,7 +213,7 @@ def test_figures_are_checked_when_a_study_is_read():
 def test_quick_plays_the_policies_it_names():
     policies = [{"name": "uniform"}, {"name": "ucb1", "label": "mine"}, {"name": "exp3"}]
     made = study(policies, [PARETO], quick_policies=["uniform", "mine"])
-    assert [entry.name for entry in made.quick().policy_entries()] == ["uniform", "ucb1"]
+    assert [entry.name for entry in made.quick().resolved.policies] == ["uniform", "ucb1"]
     with pytest.raises(ValueError, match="quick_policies names 'unifrm'; did you mean 'uniform'"):
         study(policies, [PARETO], quick_policies=["unifrm"])
 

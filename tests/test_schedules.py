@@ -221,7 +221,7 @@ def test_schedules_in_a_study_file():
         {"name": "switching", "law": {**inside, "tail_index": [1.2, 1.5]}},
     ]
     content = {"title": "t", "horizon": 20, "num_seeds": 2, "policies": [{"name": "uniform"}], "environments": entries}
-    grids = study.parse(content).environment_grids()
+    grids = study.parse(content).resolved.environment_grids
     assert [len(grid.points) for grid in grids] == [2, 2, 2, 2, 1, 2]
     ds = jb.simulate([Always(1)], grids[1:2], horizon=20, num_seeds=3, trace=3)
     assert ds.environment_seed.values.tolist() == [0, 1]

@@ -133,12 +133,13 @@ def test_the_command_prints_tables_and_leaves_figures(tmp_path):
     assert [row["elasticity"] for row in found["local"]] == pytest.approx([1, 1])  # uniform play is linear in the gap
 
 
-def test_policies_are_told_by_each_environment():
-    pairs = study(
+def test_policies_are_given_the_values_of_each_environment():
+    made = study(
         policies=[{"name": "htinf", "moment_order": "environment", "moment_bound": "environment"}],
         environments=[{"name": "pareto", "means": [0.5, 1.0], "tail_index": [1.3, 1.6]}],
-    ).pairs()
-    assert [policy.moment_order for policy, _ in pairs] == [environment.moment_order for _, environment in pairs]
+    )
+    pairs = list(made.resolved.pairs())
+    assert [pair.policy.moment_order for pair in pairs] == [pair.environment.moment_order for pair in pairs]
 
 
 def test_the_page_and_the_experiment_are_studies():

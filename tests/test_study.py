@@ -48,11 +48,11 @@ def made(**changes) -> Study:
 
 
 def test_lists_are_axes_and_vectors_are_values():
-    environments = made().declared()
+    environments = made().resolved.declared
     assert [environment.environment.tail_index for environment in environments] == [1.2, 1.6]
     assert all(environment.environment.num_arms == 2 for environment in environments)
     swept = made(environments=[{"name": "bernoulli", "means": [[0.1, 0.2], [0.3, 0.4]]}])
-    assert len(swept.declared()) == 2
+    assert len(swept.resolved.declared) == 2
 
 
 def test_zip_joins_axes_and_the_rest_is_a_product():
@@ -63,12 +63,12 @@ def test_zip_joins_axes_and_the_rest_is_a_product():
         "threshold": [0.1, 0.2],
         "zip": [["initial_scale", "threshold"]],
     }
-    grid = made(policies=[entry]).policy_grids()[0]
+    grid = made(policies=[entry]).resolved.policy_grids[0][0]
     seen = [(point.initial_scale, point.scale_loss, point.constant) for point in grid.points]
     assert seen == [(1.0, "clip", 0.1), (1.0, "raw", 0.1), (4.0, "clip", 0.2), (4.0, "raw", 0.2)]
     assert labels([("uniinf", grid)])[-1] == "uniinf[initial_scale=4,threshold=0.2,scale_loss=raw]"
     one = made(policies=[entry | {"zip": ["initial_scale", "threshold"]}])
-    assert len(one.policy_grids()[0].points) == 4
+    assert len(one.resolved.policy_grids[0][0].points) == 4
 
 
 def test_references_are_looked_up_in_each_environment():
@@ -86,19 +86,22 @@ def test_a_bound_is_that_of_the_order_the_policy_is_told():
     fixed, by_reference = [game for game in cells.pairs(told) if game.index[1] == 1]
     assert fixed.policy.moment_bound == fixed.environment.moment(1.1)
     assert by_reference.policy.moment_order == pytest.approx(1.54)
-    assert labels([("htinf", told.policy_grids()[0])]) == ["htinf[moment_order=1.1]", "htinf[moment_order=environment]"]
+    assert labels([("htinf", told.resolved.policy_grids[0][0])]) == [
+        "htinf[moment_order=1.1]",
+        "htinf[moment_order=environment]",
+    ]
 
 
 def test_a_environment_may_declare_another_order():
     environments = made(
         environments=[{"name": "pareto", "means": [1.0], "tail_index": 1.6, "moment_order": 1.3}]
-    ).declared()
+    ).resolved.declared
     assert environments[0].moment_order == 1.3
 
 
 def test_horizon_by_reference_default_and_own():
     entries_ = [{"name": "uniinf"}, {"name": "uniinf", "horizon": "environment"}, {"name": "uniinf", "horizon": 7}]
-    grids = made(policies=entries_).policy_grids()
+    grids = [grids[0] for grids in made(policies=entries_).resolved.policy_grids]
     assert [grid.points[0].horizon for grid in grids] == [100, 100, 7]
 
 
@@ -109,7 +112,7 @@ def test_a_policy_may_have_its_own_seeds():
 
 def test_environments_inside_environments_are_swept():
     law = {"name": "pareto", "means": [0.5, 1.0], "tail_index": [1.2, 1.6]}
-    assert len(made(environments=[{"name": "switching", "law": law}]).declared()) == 2
+    assert len(made(environments=[{"name": "switching", "law": law}]).resolved.declared) == 2
 
 
 def test_a_policy_of_ones_own_beside_the_study(tmp_path, monkeypatch):
@@ -131,7 +134,7 @@ def test_installed_packages_register_names(tmp_path, monkeypatch):
     (info / "entry_points.txt").write_text("[jaxbandit.policies]\nalways = bandit_plugin:Always\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "always" in entries.names("policies")
-    (grid,) = made(policies=[{"name": "always", "arm": 1}]).policy_grids()
+    grid = made(policies=[{"name": "always", "arm": 1}]).resolved.policy_grids[0][0]
     assert (grid.cls.__name__, grid.points[0].arm) == ("Always", 1)
     with pytest.raises(ValueError, match="did you mean 'always'"):
         made(policies=[{"name": "alway"}])
@@ -146,7 +149,7 @@ def test_entries_that_are_made_from_files_know_the_studys_directory(tmp_path, mo
     path = tmp_path / "study.toml"
     entry = '[[environments]]\nname = "bernoulli"\ntable = "means.txt"\n'
     path.write_text('horizon = 9\nnum_seeds = 1\n[[policies]]\nname = "uniform"\n' + entry)
-    assert Study.load(path).declared()[0].environment.arm_means.tolist() == [0.25, 0.75]
+    assert Study.load(path).resolved.declared[0].environment.arm_means.tolist() == [0.25, 0.75]
 
 
 def test_python_and_toml_are_the_same_study(tmp_path):

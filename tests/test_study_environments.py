@@ -40,7 +40,7 @@ def assert_as_simulated(ds, environments, horizon=40, record=(10, 40)):
 
 def test_laws_inside_environments_are_swept():
     laws = [LAW, {"name": "pareto", "means": [0.5, 1.0], "tail_index": [1.2, 1.6]}]
-    (grid,) = study({"name": "swap", "law": laws}).environment_grids()
+    (grid,) = study({"name": "swap", "law": laws}).resolved.environment_grids
     assert [type(point.law).__name__ for point in grid.points] == ["Bernoulli", "Pareto", "Pareto"]
     assert [point.law.tail_index for point in grid.points[1:]] == [1.2, 1.6]
     with pytest.raises(ValueError, match="bernoulli inside another entry takes no label"):
@@ -89,7 +89,7 @@ def test_another_horizon_is_another_environment_where_it_matters(environment, to
 
 def test_moments_of_environments_told_the_horizon_are_found_by_reference():
     told = {"name": "htinf", "moment_order": "environment", "moment_bound": "environment"}
-    (policies,) = study(HARD, policies=[told]).policy_grids()
+    (policies,) = [grids[0] for grids in study(HARD, policies=[told]).resolved.policy_grids]
     assert policies.points[0].moment_order == 1.5
     assert policies.points[0].moment_bound == jb.MinimaxHard(2, 1.5, horizon=40).moment(1.5)
 
@@ -172,16 +172,18 @@ def test_means_of_a_schedule_come_from_a_file(tmp_path):
 def test_numbers_per_arm_are_not_swept_when_written_down(tmp_path):
     environment = jb.Pareto(means=[0.5, 1.0], tail_index=[1.2, 1.8])
     plan = study(environment, jb.Swap(environment))
-    assert [len(grid.points) for grid in plan.environment_grids()] == [1, 1]
+    assert [len(grid.points) for grid in plan.resolved.environment_grids] == [1, 1]
     again = jb.Study.load(plan.save(tmp_path / "study.toml"))
     assert keys(again) == keys(plan)
-    np.testing.assert_array_equal(again.declared()[0].environment.tail_index, [1.2, 1.8])
+    np.testing.assert_array_equal(again.resolved.declared[0].environment.tail_index, [1.2, 1.8])
 
 
 def test_the_name_of_a_table_is_not_that_of_its_class(tmp_path):
     np.save(tmp_path / "t.npy", TABLE)
     entry = {"name": "replay", "table": str(tmp_path / "t.npy")}
-    names = [environment.environment.name for environment in study(entry, entry | {"called": "night"}).declared()]
+    names = [
+        environment.environment.name for environment in study(entry, entry | {"called": "night"}).resolved.declared
+    ]
     assert names == ["t", "night"]
 
 
@@ -197,11 +199,11 @@ def test_the_old_word_for_an_environment_is_still_read():
     arms = {"name": "pareto", "means": [0.5, 1.0], "tail_index": 1.6}
     with pytest.warns(FutureWarning) as said:
         old = jb.Study(horizon=100, num_seeds=2, policies=[policy], environments=[arms])
-        read = old.policy_grids()[0].points[0]
+        read = old.resolved.policy_grids[0][0].points[0]
     assert 'moment_order = "world" is now written moment_order = "environment"' in str(said[0].message)
     now = policy | {"moment_order": "environment", "moment_bound": "environment"}
     new = jb.Study(horizon=100, num_seeds=2, policies=[now], environments=[arms])
-    assert repr(read) == repr(new.policy_grids()[0].points[0])
+    assert repr(read) == repr(new.resolved.policy_grids[0][0].points[0])
 
 
 def test_old_keys_of_a_search_are_still_read():

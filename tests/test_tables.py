@@ -328,7 +328,7 @@ def study_file(tmp_path):
 
 def test_a_study_names_a_table_beside_itself(study_file, monkeypatch):
     monkeypatch.chdir(study_file.parents[1])
-    (grid,) = study.Study.load(study_file).environment_grids()
+    (grid,) = study.Study.load(study_file).resolved.environment_grids
     assert list(grid.axes) == ["scale"]
     assert [point.name for point in grid.points] == ["latency", "latency"]
     np.testing.assert_array_equal(grid.points[0].losses, LOSSES)

@@ -58,7 +58,7 @@ def default_environments(arms: Sequence[int] = (2, 10)) -> dict[str, Environment
 def read_environments(text: str) -> dict[str, Environment]:
     """Returns the environments of a study file, or that of an inline table such as ``{name = "pareto", ...}``."""
     if text.endswith(".toml"):
-        listed = study.Study.load(text).environment_entries()
+        listed = study.Study.load(text).resolved.environments
     else:
         try:
             entry = (

@@ -34,7 +34,7 @@ def draw(study: Study, ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Pat
         if not study.figures:
             regret = {"name": "regret", "title": study.title}
             return plots.draw(stats, directory, formats=("png",), figures=[regret], strict=False)
-        points = [point for grid in study.environment_grids() for point in grid.points]
+        points = study.resolved.points
         environments = dict(zip(map(str, ds.environment.values), points, strict=True))
         return plots.draw(ds, directory / "figures", formats=("png",), environments=environments, strict=False)
     except OSError as error:

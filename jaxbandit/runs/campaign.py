@@ -191,18 +191,15 @@ class Campaign:
                     headers.remove(old)
 
     def _coords(self) -> dict[str, Any]:
-        study = self.study
-        policies = [(entry.label, entry.grid(study.declared()[0])) for entry in study.policy_entries()]
-        grids = zip(study.environment_entries(), study.environment_grids(), strict=True)
-        environments = [(entry.label, grid) for entry, grid in grids]
+        study = self.study.resolved
         arms = max(pair.environment.num_arms for pair in self.pairs)
-        axes = labels.labelled_axes(policies, environments)
+        axes = labels.labelled_axes(study.labelled_policies(), study.labelled_environments())
         coords = {name: given if isinstance(given, tuple) else (name, given) for name, given in axes.items()}
         coords |= {"round": ("round", list(self.rounds)), "arm": ("arm", list(range(arms)))}
         declared = {
-            "moment_order": [_number(one.moment_order) for one in study.declared()],
+            "moment_order": [_number(one.moment_order) for one in study.declared],
             "moment_bound": [
-                _number(one.moment_order and one.moment_bound(one.moment_order)) for one in study.declared()
+                _number(one.moment_order and one.moment_bound(one.moment_order)) for one in study.declared
             ],
         }
         for name, values in declared.items():

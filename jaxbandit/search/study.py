@@ -40,7 +40,7 @@ def tune_study(
     section = study.tune
     if section is None:
         raise ValueError('the study has no [tune] section; add one: [tune] parameters = ["initial_scale"]')
-    points = [point for grid in study.environment_grids() for point in grid.points]
+    points = study.resolved.points
     environments = [Family(point, section.environments) if section.environments else point for point in points]
     settings = {name: value for name, value in dict(section).items() if name != "environments"}
     policies = list(_policies(study))
@@ -72,7 +72,7 @@ def worst_study(
             "the study has no [worst] section; name the ranges to search: [worst] parameters = {gap = [0.01, 1.0]}"
         )
     settings = {name: value for name, value in dict(section).items() if name not in ("parameters", "horizons")}
-    grids = list(zip([e.label for e in study.environment_entries()], study.environment_grids(), strict=True))
+    grids = study.resolved.labelled_environments()
     names, points = labels(grids), [point for _, grid in grids for point in grid.points]
     for name, environment in zip(names, points, strict=True):
         family = Family(_untold(study, environment), section.parameters)
@@ -118,7 +118,7 @@ def _labelled(study: Study, policy: str, environment: str, ds: xr.Dataset, path:
 
 def _policies(study: Study) -> Iterator[tuple[str, Told]]:
     """Yields each policy with its label, as a function of environment and horizon."""
-    listed = study.policy_entries()
+    listed = study.resolved.policies
     seen: dict[str, int] = {}
     for table, entry in zip(study.policies, listed, strict=True):
         if entry.axes:
@@ -143,7 +143,7 @@ def _told(table: dict[str, Any], directory: pathlib.Path, moved: set[str]) -> To
 
 
 def _check_reference(study: Study, entry: Entry) -> None:
-    if entry.refers and any("moment_order" in environment.options for environment in study.environment_entries()):
+    if entry.refers and any("moment_order" in environment.options for environment in study.resolved.environments):
         raise ValueError(
             f"{entry.name} takes values from the environment, but a search changes the environment and its moment "
             "order; leave the key moment_order out of [[environments]]"

@@ -70,13 +70,6 @@ def _pairs_of_study(study: Study) -> Pairs:
     """Makes the pairs of a study; each policy is given what it needs of its environment."""
 
     def coordinates() -> xr.Dataset:
-        policies = zip(study.policy_entries(), study.policy_grids(), strict=True)
-        environments = zip(study.environment_entries(), study.environment_grids(), strict=True)
-        return labelled_dataset(
-            [(entry.label, grid) for entry, grid in policies],
-            [(entry.label, grid) for entry, grid in environments],
-            {},
-            {},
-        )
+        return labelled_dataset(study.resolved.labelled_policies(), study.resolved.labelled_environments(), {}, {})
 
-    return Pairs(study.pairs(), coordinates)
+    return Pairs([(pair.policy, pair.environment) for pair in study.resolved.pairs()], coordinates)

@@ -103,8 +103,6 @@ class Cell:
 
 def pairs(study: Study, way: str | None = None) -> list[Pair]:
     """Returns every policy in every environment; ``way`` is that of the engine, if the engine was given one."""
-    declared, entries = study.declared(), study.policy_entries()
-    told = [[entry.grid(one).points for one in (declared if entry.refers else declared[:1])] for entry in entries]
     common = {
         "numerics": NUMERICS,
         "prng": PRNG,
@@ -113,20 +111,17 @@ def pairs(study: Study, way: str | None = None) -> list[Pair]:
         "keep": study.keep,
         "measures": sorted(study.measures),
     }
-    about_environments = [describe(one.environment) for one in declared]
-    listed, first = [], 0
-    for entry, points in zip(entries, told, strict=True):
+    described: dict[int, dict[str, Any]] = {}  # by object: a policy that takes no value from environments is shared
+    listed = []
+    for index, entry, policy, environment in study.resolved.pairs():
+        for side in (policy, environment):
+            if id(side) not in described:
+                described[id(side)] = describe(side)
+        about = {"policy": described[id(policy)], "environment": described[id(environment)]}
         options = {name: entry.options.get(name, getattr(study, name)) for name in OPTIONS}
-        stop_at = entry.options.get("stop_at")
-        for p in range(len(points[0])):
-            shared = describe(points[0][p])
-            for e, one in enumerate(declared):
-                policy = points[e][p] if entry.refers else points[0][p]
-                about = {"policy": describe(policy) if entry.refers else shared, "environment": about_environments[e]}
-                taken = way_of(policy, one.environment, study.measures, study.dtype, way)
-                options |= {"stop_at": stop_at, "way": taken}
-                listed.append(Pair((first + p, e), policy, one.environment, about | common, **options))
-        first += len(points[0])
+        options |= {"stop_at": entry.options.get("stop_at")}
+        options |= {"way": way_of(policy, environment, study.measures, study.dtype, way)}
+        listed.append(Pair(index, policy, environment, about | common, **options))
     _check_measures(study, listed)
     return listed
 

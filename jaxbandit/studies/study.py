@@ -6,10 +6,11 @@ from typing import Any, Literal
 import pydantic
 
 from jaxbandit.checks import check_history, recorded_rounds
-from jaxbandit.grid import Grid, for_run, suggest
+from jaxbandit.grid import for_run, suggest
 from jaxbandit.studies import entries, quick
-from jaxbandit.studies.entries import Declared, Entry
+from jaxbandit.studies.entries import Entry
 from jaxbandit.studies.figures import Figure, read_figures
+from jaxbandit.studies.resolved import Resolved
 from jaxbandit.studies.sections import Sensitivity, Tune, Worst, moved_by
 from jaxbandit.studies.study_file import EXAMPLES, SYNONYMS, problems, read_file
 from jaxbandit.tables.readers import each_table
@@ -90,7 +91,7 @@ class Study(pydantic.BaseModel):
     _table_rounds: int | None = pydantic.PrivateAttr(default=None)  # least rounds of tables; None: all of the study's
     _text: str | None = pydantic.PrivateAttr(default=None)
     _tables: list[dict[str, Any]] | None = pydantic.PrivateAttr(default=None)
-    _grids: list[tuple[Entry, Grid]] | None = pydantic.PrivateAttr(default=None)  # tables are read once
+    _resolved: Resolved | None = pydantic.PrivateAttr(default=None)
 
     def __init__(self, **values: Any):
         try:
@@ -144,12 +145,12 @@ class Study(pydantic.BaseModel):
         horizon = min(self.horizon, QUICK_ROUNDS)
         record = self.record if isinstance(self.record, int) else [n for n in self.record if n <= horizon] or 64
         seeds = min(self.num_seeds, QUICK_SEEDS)
-        policies, chosen = zip(self.policies, self.policy_entries(), strict=True), set(self.quick_policies)
+        policies, chosen = zip(self.policies, self.resolved.policies, strict=True), set(self.quick_policies)
         entries = {
             "policies": [
                 (table, entry) for table, entry in policies if not chosen or {entry.name, entry.label} & chosen
             ],
-            "environments": zip(self._environment_tables(), self.environment_entries(), strict=True),
+            "environments": zip(self._environment_tables(), self.resolved.environments, strict=True),
         }
         thin = {part: [self._thinned(table, entry) for table, entry in tables] for part, tables in entries.items()}
         sections = {
@@ -175,7 +176,7 @@ class Study(pydantic.BaseModel):
     def stops(self) -> list[int]:
         """Returns the rounds before the last at which policies stop."""
         last = int(recorded_rounds(self.horizon, self.record)[-1])
-        stops = (entry.options.get("stop_at", last) for entry in self.policy_entries())
+        stops = (entry.options.get("stop_at", last) for entry in self.resolved.policies)
         return [stop for stop in stops if stop < last]
 
     def figure_list(self) -> list[Figure]:
@@ -192,49 +193,35 @@ class Study(pydantic.BaseModel):
         """The directory of the study's tables; None if they are beside its file."""
         return self._data
 
-    def policy_entries(self) -> list[Entry]:
-        """Returns the checked entries of ``policies``."""
-        return [self._policy_entry(table, moved_by(self.sensitivity, self.tune)) for table in self.policies]
+    @property
+    def resolved(self) -> Resolved:
+        """The policies and environments of the study, made once."""
+        assert self._resolved is not None
+        return self._resolved
 
-    def _policy_entry(self, table: dict[str, Any], moved: set[str]) -> Entry:
-        defaults = {"horizon": table.get("stop_at", self.horizon)}
-        return entries.read_entry(table, "policies", self._directory, defaults, moved=moved)
-
-    def environment_entries(self) -> list[Entry]:
-        """Returns the checked entries of ``environments``."""
-        return [entry for entry, _ in self._environments()]
-
-    def declared(self) -> list[Declared]:
-        """Returns every environment with the values that it declares."""
-        return [
-            Declared(
-                environment=point,
-                horizon=int(getattr(point, "horizon", self.horizon)),
-                moment_order=entry.options.get("moment_order") or getattr(point, "moment_order", None),
+    def _resolve(self) -> Resolved:
+        """Reads all entries and makes their policies and environments, so that a bad value is found before any game."""
+        moved = moved_by(self.sensitivity, self.tune)
+        policies = [
+            entries.read_entry(
+                table, "policies", self._directory, {"horizon": table.get("stop_at", self.horizon)}, moved=moved
             )
-            for entry, grid in self._environments()
-            for point in grid.points
+            for table in self.policies
         ]
-
-    def policy_grids(self, declared: Declared | None = None) -> list[Grid]:
-        """Returns a grid per entry of ``policies``, given the values of ``declared`` (default: the first one)."""
-        declared = declared or self.declared()[0]
-        return [entry.grid(declared) for entry in self.policy_entries()]
-
-    def pairs(self) -> list[tuple[Any, Any]]:
-        """Returns every pair; the policy is given the environment's values, and the environment varies fastest."""
-        declared = self.declared()
-        told = [[entry.grid(one).points for one in declared] for entry in self.policy_entries()]
-        return [
-            (points[e][p], one.environment)
-            for points in told
-            for p in range(len(points[0]))
-            for e, one in enumerate(declared)
+        known = [name for entry in policies for name in (entry.name, entry.label)]
+        for name in self.quick_policies:
+            if name not in known:
+                raise ValueError(f"quick_policies names {name!r}; {suggest(name, list(dict.fromkeys(known)))}")
+        for section in entries.REGISTRIES:
+            if not getattr(self, section):
+                raise ValueError(f"[[{section}]] is empty; add at least one entry with a name")
+        recorded_rounds(self.horizon, self.record)
+        environments = [
+            entries.read_entry(table, "environments", self._directory, {}, self._data)
+            for table in self._environment_tables()
         ]
-
-    def environment_grids(self) -> list[Grid]:
-        """Returns a grid per entry of ``environments``; those that depend on the number of rounds are given it."""
-        return [grid for _, grid in self._environments()]
+        grids = [(entry, for_run(entry.grid(), self._last_round(entry.name))) for entry in environments]
+        return Resolved.of(policies, grids, self.horizon)
 
     def _environment_tables(self) -> list[dict[str, Any]]:
         """Returns the entries of ``environments``; a pattern of tables makes one entry for each file."""
@@ -247,15 +234,6 @@ class Study(pydantic.BaseModel):
         """Returns the last round that an environment of that name is played to."""
         last = int(recorded_rounds(self.horizon, self.record)[-1])
         return min(last, self._table_rounds or last) if name == "replay" else last
-
-    def _environments(self) -> list[tuple[Entry, Grid]]:
-        if self._grids is None:
-            read = [
-                entries.read_entry(table, "environments", self._directory, {}, self._data)
-                for table in self._environment_tables()
-            ]
-            self._grids = [(entry, for_run(entry.grid(), self._last_round(entry.name))) for entry in read]
-        return self._grids
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -281,21 +259,13 @@ class Study(pydantic.BaseModel):
             self._data = None if context.get("data") is None else pathlib.Path(context["data"])
             self._table_rounds = context.get("table_rounds")
         self.figure_list()
-        known = [name for entry in self.policy_entries() for name in (entry.name, entry.label)]
-        for name in self.quick_policies:
-            if name not in known:
-                raise ValueError(f"quick_policies names {name!r}; {suggest(name, list(dict.fromkeys(known)))}")
-        for section in entries.REGISTRIES:
-            if not getattr(self, section):
-                raise ValueError(f"[[{section}]] is empty; add at least one entry with a name")
-        recorded_rounds(self.horizon, self.record)
-        declared = self.declared()
-        for entry in self.policy_entries():
+        self._resolved = self._resolve()
+        for entry, grids in zip(self.resolved.policies, self.resolved.policy_grids, strict=True):
             last = min(self.rounds()[-1], entry.options.get("stop_at", self.horizon))
-            for one in declared if entry.refers else declared[:1]:
-                check_history(entry.grid(one).points, last)
+            for grid in grids if entry.refers else grids[:1]:
+                check_history(grid.points, last)
         if self.sensitivity is not None:
-            self.sensitivity.check(self.pairs())
+            self.sensitivity.check([(pair.policy, pair.environment) for pair in self.resolved.pairs()])
 
 
 def parse(
