@@ -14,7 +14,7 @@ from typing import Any
 
 import jaxbandit as jb
 from benchmarks.surface import seats
-from jaxbandit.engine.runner import state_size
+from jaxbandit.engine import state_size
 from jaxbandit.types import is_static, public_fields
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "policies.md"
