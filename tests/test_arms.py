@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import jaxbandit as jb
 from jaxbandit import arms, random
-from tests.helpers import stream_from
+from tests.support.helpers import stream_from
 
 
 @jax.jit

@@ -19,7 +19,7 @@ from jax.extend.random import threefry_2x32
 
 import jaxbandit as jb
 from jaxbandit import arms, random
-from tests.helpers import RARE, assert_mean, stream_from, stream_of, stream_of_pairs
+from tests.support.helpers import RARE, assert_mean, stream_from, stream_of, stream_of_pairs
 
 DRAWS = 100_000
 WORD = st.integers(0, 2**32 - 1)

@@ -4,7 +4,7 @@ Rare seeds that settle on a wrong arm skew the regret. A sample without them has
 variance, so a plain normal band that is watched until it is narrow covers the mean in 91 to 93 studies of 100, not 95.
 The first-order Edgeworth term widens the band on the far side; here the band is that wide on both sides,
 ``t + (2 t^2 + 1) |skewness| / (6 sqrt(n))`` standard errors. The band is looked at rarely, and never with fewer than
-``FIRST_LOOK`` seeds. tests/test_precision.py measures the coverage.
+``FIRST_LOOK`` seeds. tests/runs/test_precision.py measures the coverage.
 """
 
 import math

@@ -1,1 +1,1 @@
-"""Tests of the native engine."""
+"""Tests of jaxbandit.engine."""

@@ -19,7 +19,7 @@ from jaxbandit.engine import workers
 from jaxbandit.engine.native import compile as compiler
 from jaxbandit.engine.native.games import Games, lanes_of, programs_of
 from jaxbandit.engine.native.kernel import Writer
-from tests.engine.blocks import keys_of, parameters_of, part, shape_of
+from tests.support.blocks import keys_of, parameters_of, part, shape_of
 
 LANES, HORIZON = 40, 600
 STOPS = np.array([1, 2, 63, 64, 65, 300, 301, 600])
@@ -205,7 +205,7 @@ def aarch64_object(text):
 
 def run_on_aarch64(directory, writer, source, parameters, keys):
     """What ``played`` returns, by a program under emulation."""
-    main = pathlib.Path(__file__).with_name("aarch64_main.c")
+    main = pathlib.Path(__file__).parents[1] / "support" / "aarch64_main.c"
     files = {name: str(directory / name) for name in ("kernel.o", "program", "in", "out")}
     pathlib.Path(files["kernel.o"]).write_bytes(aarch64_object(source.text))
     command = ["aarch64-linux-gnu-gcc", "-static", "-O1", "-Wall", "-Werror", str(main), files["kernel.o"]]

@@ -18,7 +18,7 @@ from jaxbandit.engine import blocks, machine, native, runner, ways
 from jaxbandit.game import is_stationary
 from jaxbandit.store import cells
 from jaxbandit.types import field, pytree
-from tests.helpers import PEAK, assert_mean, knows_peak
+from tests.support.helpers import PEAK, assert_mean, knows_peak
 
 HORIZON, RECORD = 300, [1, 7, 100, 300]
 MEASURES = ("scale", "skipped", "div", "shift", "skip_error")

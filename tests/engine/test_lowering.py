@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from jaxbandit.engine.native import rules
-from tests.engine.lowered import lowered
+from tests.support.lowered import lowered
 
 LANES = 21  # no multiple of a vector
 RNG = np.random.default_rng(0)

@@ -22,8 +22,8 @@ from jaxbandit.engine import native, runner, scan, ways
 from jaxbandit.engine.native import rules
 from jaxbandit.engine.native.kernel import Writer
 from jaxbandit.types import field, pytree
-from tests.engine.blocks import keys_of, parameters_of, shape_of
-from tests.test_contract import HORIZON, make, quick_jit
+from tests.policies.test_contract import HORIZON, make, quick_jit
+from tests.support.blocks import keys_of, parameters_of, shape_of
 
 LANES = 64
 ROUNDS = 61  # the last that is compared

@@ -18,9 +18,9 @@ import pytest
 from jaxbandit.engine import native
 from jaxbandit.engine.native import compile as compiler
 from jaxbandit.types import pytree
-from tests.engine import elsewhere
-from tests.engine.blocks import keys_of, parameters_of, shape_of
 from tests.engine.test_native import round_of_the_scan
+from tests.support import elsewhere
+from tests.support.blocks import keys_of, parameters_of, shape_of
 
 ROOT = pathlib.Path(__file__).parents[2]
 on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mprotect is called as on Linux")
@@ -31,7 +31,7 @@ only_x86 = pytest.mark.skipif(
 
 def run(how, path):
     """Plays in another process; returns its exit code and what it wrote, which is nothing after a fault."""
-    command = [sys.executable, "-m", "tests.engine.elsewhere", how, str(path)]
+    command = [sys.executable, "-m", "tests.support.elsewhere", how, str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     if not path.exists():
         return done.returncode, done.stderr

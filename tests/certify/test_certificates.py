@@ -1,0 +1,324 @@
+"""Certificates: the checks in the compiled game agree with NumPy's, hold for uniINF, and find out broken ones."""
+
+import functools
+import itertools
+import subprocess
+import sys
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.certify import certificates as certificates
+from jaxbandit.certify.certificates import CONTROLS, broken, certify, default_environments, holds, read_environments
+from jaxbandit.certify.facts import FACTS, SUMS, Certified, tolerance
+from jaxbandit.engine import tallies
+from jaxbandit.game import as_arrays
+from jaxbandit.types import field, pytree
+from tests.policies import test_uniinf_facts as test_facts
+from tests.policies.test_contract import quick_jit
+
+# The facts that speak of each mistake.
+FOUND_OUT = {
+    "threshold doubled": {"estimate", "growth", "stability_above", "stability_below", "growth_at_most", "div"},
+    "no clip": {"growth", "growth_at_most", "growth_if_skipped", "scale_bound"},
+    "1 - x dropped": {"estimate", "growth"},
+}
+# What none of them can break.
+NEVER = {"simplex", "kkt", "cumulative_loss", "scale_sum", "ftrl", "scale_never_falls"}
+ENVIRONMENT = jb.Pareto(means=[0.5, 1.0], tail_index=1.3)
+
+
+@pytest.fixture(scope="module")
+def certificate():
+    return certify({"Pareto": ENVIRONMENT}, horizon=400, num_seeds=128)
+
+
+def test_uniinf_is_certified(certificate):
+    assert holds(certificate)
+    assert broken(certificate) == []
+    assert certificate.violations.shape == (1, len(FACTS))
+    assert certificate.attrs["seed_rounds"] == 400 * 128
+    assert float(certificate.tolerance[0]) == 64 * 2 * 2.0**-52
+
+
+@pytest.mark.slow
+def test_a_certified_policy_plays_as_the_one_in_it():
+    policy = jb.UniINF(horizon=400)
+    options = {"horizon": 400, "num_seeds": 16, "dtype": "float64"}
+    both = [jb.simulate(p, ENVIRONMENT, **options) for p in (policy, Certified(policy))]
+    np.testing.assert_array_equal(both[0].pulls, both[1].pulls)
+
+
+def test_ratios_come_close_and_say_where(certificate):
+    """Tight inequalities are attained; loose ones are reported as loose; equalities are at rounding level."""
+    at = certificate.isel(environment=0)
+    worst = {str(name): float(at.worst.sel(fact=name)) for name in at.fact.values}
+    for name, fact in FACTS.items():
+        assert 0 <= worst[name] <= (4 * 2.0**-52 if fact.equal else 1), name
+    assert worst["ftrl"] == worst["growth_at_most"] == worst["skipped_rounds"] == 1
+    assert min(worst[name] for name in ("stability_above", "stability_below", "div", "div_sum")) > 0.9
+    assert worst["div_printed"] == pytest.approx(worst["div"] * 1.033 / 2048)
+    assert worst["stability_above_printed"] == pytest.approx(worst["stability_above"] * 1.3986 / 2)
+    inequality = [name for name in FACTS if not FACTS[name].equal]
+    assert (at.seed.sel(fact=inequality) < 128).all()
+    assert (at["round"].sel(fact=inequality) >= 1).all()
+    assert (at["round"] <= 400).all()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CONTROLS)
+def test_broken_policies_fail(name):
+    ds = certify({"Pareto": ENVIRONMENT}, horizon=400, num_seeds=128, **CONTROLS[name])
+    assert not holds(ds)
+    assert FOUND_OUT[name] <= set(broken(ds))
+    assert not set(broken(ds)) & NEVER
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "no clip" else pytest.mark.slow) for name in CONTROLS]
+)
+def test_broken_policies_fail_in_one_game(name):
+    script, policy = (
+        test_facts.heavy_tailed(0, 4.0, 1.0),
+        Certified(jb.UniINFVariant(horizon=1_000.0, **CONTROLS[name])),
+    )
+    arm = np.floor(3 * script.uniform).astype(np.int32)
+    state = last(play_certified(policy, 3, arm, script.value))
+    found = {fact for fact, count in zip(FACTS, state.violations, strict=True) if count}
+    assert {"growth"} <= found
+    assert found <= set.union(*FOUND_OUT.values()) - NEVER | {"growth_if_skipped"}
+
+
+def play_certified(policy, num_arms, arm, loss):
+    """The certificate's state after each round of a game with the given arms and losses."""
+    return jax.device_get(_scan(as_arrays(policy), num_arms, arm, loss))
+
+
+@functools.partial(quick_jit, static_argnums=1)
+def _scan(policy, num_arms, arm, loss):
+    def one_round(state, now):
+        t, arm, loss = now
+        after = policy.update(state, t, policy.probabilities(state, t, None), arm, loss)
+        return after, after
+
+    t = jnp.arange(1, arm.size + 1, dtype=jnp.int32)
+    return jax.lax.scan(one_round, policy.init(num_arms), (t, arm, loss))[1]
+
+
+@quick_jit
+def one_update(policy, state, x, loss):
+    return policy.update(state, 1, x, 0, loss)
+
+
+def last(states):
+    return jax.tree.map(lambda leaf: leaf[-1], states)
+
+
+@pytest.fixture(scope="module")
+def trajectory():
+    """A game of test_facts' scripts, and the certificate's state after each round of the same game."""
+    with jax.enable_x64(True):
+        game = test_facts.play(jb.UniINF(horizon=1_000.0), 3, test_facts.heavy_tailed(5, 2.0, 1.2))
+        policy = Certified(jb.UniINF(horizon=1_000.0), best_arm=1)
+        return game, play_certified(policy, 3, game.arm, game.loss)
+
+
+def test_sums_are_those_of_the_trajectory(trajectory):
+    game, states = trajectory
+    found = dict(zip(SUMS, (states.sums + states.sums_lost).T, strict=True))
+    skip_error = np.where(game.skipped & (game.arm != 1), np.abs(game.loss), 0)
+    expected = {
+        "suffered": game.estimate * game.x_arm,
+        "estimate_size": np.abs(game.estimate),
+        "div": game.div,
+        "growth": game.growth,
+        "skipped": game.skipped,
+        "skip_error": skip_error,
+        **{f"moment_{a:g}": np.abs(game.loss) ** a for a in (1, 1.25, 1.5, 1.75, 2)},
+    }
+    for name, terms in expected.items():
+        np.testing.assert_allclose(found[name], np.cumsum(terms), rtol=1e-12, atol=1e-14, err_msg=name)
+    np.testing.assert_allclose(found["log_barrier"], test_facts._log_barrier_sum(game)[:-1], rtol=1e-12)
+    np.testing.assert_allclose(states.estimates + states.estimates_lost, game.cumulative_estimate, rtol=1e-11)
+    assert 5 < game.skipped.sum() < game.skipped.size - 5
+    assert skip_error.any()
+
+
+def test_ratios_are_those_of_the_trajectory(trajectory):
+    game, states = trajectory
+    K, log_T, S = game.num_arms, game.log_horizon, game.S[:-1]
+    ratio = game.z / game.x[:-1]
+    weighted = (game.estimate * game.x_arm * game.x_rest) ** 2 / S
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = {
+            "stability_above": ratio.max(axis=1) / 1.3986,
+            "stability_below": 0.7556 / ratio.min(axis=1),
+            "div": np.where(weighted > 0, game.div / (1.033 * weighted), 0),
+            "div_sum": np.cumsum(game.div) / (2.11 * np.cumsum(game.growth) * K * log_T),
+            "div_sum_printed": np.cumsum(game.div) / (4096 * game.S[1:] * K * log_T),
+        }
+    for name, ratios in expected.items():
+        place = list(FACTS).index(name)
+        np.testing.assert_allclose(states.worst[:, place], np.fmax.accumulate(ratios), rtol=1e-10, err_msg=name)
+        assert states.at[-1, place] == np.nanargmax(ratios) + 1
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("loss", [1e300, np.inf, -np.inf, 0.0, 1e-200])
+def test_extreme_losses_violate_nothing(loss):
+    rounds = test_facts.ROUNDS
+    policy = Certified(jb.UniINF(horizon=100.0))
+    state = last(play_certified(policy, 3, np.arange(rounds, dtype=np.int32) % 3, np.full(rounds, loss)))
+    assert not state.violations.any()
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state))
+
+
+@pytree
+class Corrupted(jb.UniINF):
+    """uniINF whose state is tampered with after each update."""
+
+    label: ClassVar[str] = "corrupted"
+
+    added: float = field(default=0.0)
+    factor: float = field(default=1.0)
+    believed: float = field(default=1.0)  # the scale it solves with, over S
+
+    def probabilities(self, state, t, key):
+        return jb.UniINF.probabilities(self, state._replace(scale=state.scale * self.believed), t, key)
+
+    def update(self, state, t, x, arm, loss):
+        after = jb.UniINF.update(self, state, t, x, arm, loss)
+        added = jnp.where(jnp.arange(x.shape[0]) == 1, self.added, 0)
+        return after._replace(cumulative_loss=after.cumulative_loss + added, scale=after.scale * self.factor)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    ("fields", "fact"),
+    [
+        ({}, None),
+        ({"added": 1.0}, "cumulative_loss"),
+        ({"factor": 1.1}, "growth"),
+        ({"factor": 1 + 1e-10}, "growth"),
+        ({"factor": 0.9}, "scale_never_falls"),
+        ({"factor": 1e308}, "scale_sum"),
+    ],
+)
+def test_a_corrupted_update_is_found_out(fields, fact):
+    policy = as_arrays(Certified(Corrupted(horizon=100.0, **fields)))
+    state = one_update(policy, policy.init(2), jnp.array([0.5, 0.5]), jnp.array(0.1))
+    found = {name for name, count in zip(FACTS, state.violations, strict=True) if count}
+    assert fact in found if fact else not found
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    ("believed", "facts"), [(0.99, {"kkt", "ftrl"}), (1 - 1e-9, {"kkt", "ftrl"}), (1 + 1e-9, {"kkt"})]
+)
+def test_a_wrong_minimiser_is_found_out(believed, facts):
+    """x solved with S off by one part in 1e9: KKT sees it, and on one side the FTRL inequality, which is tight."""
+    script = test_facts.heavy_tailed(0, 1.0, 1.5)
+    policy = Certified(Corrupted(horizon=1_000.0, believed=believed))
+    state = last(play_certified(policy, 3, np.floor(3 * script.uniform).astype(np.int32), script.value))
+    assert facts <= {name for name, count in zip(FACTS, state.violations, strict=True) if count}
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("excess", "caught"), [(0.5, False), (2.0, True)])
+def test_the_tolerance_is_what_is_said(excess, caught):
+    """x with its sum off by half and by twice 64 K eps."""
+    policy = as_arrays(Certified(Corrupted(horizon=100.0)))
+    x = jnp.array([0.5, 0.5 + excess * tolerance(2)])
+    state = one_update(policy, policy.init(2), x, jnp.array(0.1))
+    assert bool(state.violations[list(FACTS).index("simplex")]) == caught
+
+
+def test_progress_counts_seed_rounds():
+    seen = []
+    engine = jb.Engine(block=64, progress=lambda done, total: seen.append((done, total)))
+    certify({"a": ENVIRONMENT, "b": ENVIRONMENT}, horizon=400, num_seeds=64, engine=engine)
+    assert seen[-1] == (2 * 400 * 64, 2 * 400 * 64)
+    assert all(one[0] <= other[0] for one, other in itertools.pairwise(seen))
+
+
+def test_expectations(certificate):
+    at = certificate.isel(environment=0)
+    assert (at.low < at.excess).all()
+    assert (at.excess < at.high).all()
+    assert (at.high < 0).all()
+    assert (at.ratio > 0).all()
+    assert (at.ratio < 1).all()
+
+
+def test_a_environment_without_a_moment_has_no_expectation_to_check():
+    class Plain:
+        num_arms = 2
+
+        def means(self, t):
+            return jnp.array([0.2, 0.5])
+
+    found = certificates._expectations(jb.UniINF(horizon=10.0), Plain(), 10, {})
+    assert all(np.isnan(values).all() for values in found.values())
+
+
+def test_the_best_arm_of_a_changing_environment():
+    law = jb.Bernoulli(means=[0.2, 0.5, 0.8])
+    assert tallies.best_fixed_arms(law, np.array([1, 10])).tolist() == [0, 0]
+    changing = jb.Switching(law, lengths=[3, 100])
+    assert tallies.best_fixed_arms(changing, np.array([3, 5, 10])).tolist() == [0, 0, 2]
+
+
+def test_environments_by_name(tmp_path):
+    (environment,) = read_environments('{name = "student_t", means = [0.5, 1.0], tail_index = 1.5}').values()
+    assert isinstance(environment, jb.StudentT)
+    path = tmp_path / "study.toml"
+    path.write_text(
+        'horizon = 10\nnum_seeds = 1\n[[policies]]\nname = "uniform"\n'
+        '[[environments]]\nname = "pareto"\nmeans = [0.5, 1.0]\ntail_index = [1.2, 1.6]\n'
+    )
+    assert len(read_environments(str(path))) == 2
+    with pytest.raises(ValueError, match="pareto needs means, tail_index"):
+        read_environments("pareto")
+    with pytest.raises(ValueError, match="is not an inline table"):
+        read_environments("{name = }")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"horizon": 1}, "horizon must be a whole number >= 2, got 1"),
+        ({"num_seeds": 0}, "num_seeds must be a whole number >= 1, got 0"),
+        ({"horizon": 2, "environments": {"w": jb.Bernoulli(means=[0.1] * 3)}}, "2 <= K <= T, got K = 3, T = 2 in w"),
+    ],
+)
+def test_bad_input(options, message):
+    with pytest.raises(ValueError, match=message):
+        certify(options.pop("environments", {"Pareto": ENVIRONMENT}), **options)
+
+
+def test_float32_is_refused():
+    with pytest.raises(ValueError, match="float64, got float32; pass simulate"):
+        Certified(jb.UniINF(horizon=10.0)).init(2)
+
+
+@pytest.mark.long
+def test_default_environments_are_certified():
+    environments = default_environments((2,)) | {"Student-t": default_environments((10,))["Student-t 1.5, K = 10"]}
+    ds = certify(environments, horizon=1_000, num_seeds=128)
+    assert holds(ds), broken(ds)
+    assert ds.violations.shape == (5, len(FACTS))
+
+
+@pytest.mark.long
+def test_command(tmp_path):
+    environment = '{name = "pareto", means = [0.5, 1.0, 1.0], tail_index = 1.3}'
+    command = [sys.executable, "-m", "jaxbandit", "certify", "--quick", "--environment", environment]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 violations, 0 failed games" in done.stdout
+    assert done.stdout.count("was detected: it violates") == 3

@@ -1,0 +1,459 @@
+"""Schedules: means that change before play begins, exact regret against them, and any law inside.
+
+Every statistical assertion has a fixed seed and z = 5, a false alarm in 1.7 million.
+"""
+
+import itertools
+import math
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+import jaxbandit as jb
+from jaxbandit.environments.laws import Law
+from jaxbandit.environments.schedules.drifting import reflected, walk
+from jaxbandit.studies import study
+from jaxbandit.types import field, public_fields, pytree
+from tests.policies.test_contract import quick_jit
+from tests.support.helpers import assert_refused
+from tests.support.laws import LAWS, MEANS, losses
+
+LAW = jb.Pareto(means=MEANS, tail_index=1.6)
+T = 200
+TABLE = np.random.default_rng(0).uniform(0.1, 1.0, (T, 3))
+
+
+@pytree
+class Always:
+    """Plays one arm, or all in turn."""
+
+    arm: float = field()
+
+    def init(self, num_arms):
+        return jnp.zeros(num_arms)
+
+    def probabilities(self, state, t, key):
+        num_arms = state.shape[0]
+        arm = jnp.where(jnp.asarray(self.arm) < 0, t % num_arms, jnp.asarray(self.arm).astype(jnp.int32))
+        return (jnp.arange(num_arms, dtype=jnp.int32) == arm).astype(state.dtype)
+
+    def update(self, state, t, x, arm, loss):
+        return state
+
+
+IN_TURN = -1
+
+
+def waves(means, amplitude, period):
+    t, arm = np.arange(T)[:, None], np.arange(len(means))[None]
+    return np.asarray(means) + amplitude * np.sin(2 * np.pi * (t / period + arm / len(means)))
+
+
+def pair_means(gap):
+    return np.tile([gap, 2 * gap, 2 * gap], (T, 1))
+
+
+def swapped_from(round_):
+    return np.where(np.arange(1, T + 1)[:, None] >= round_, MEANS[::-1], MEANS)  # MEANS is in order
+
+
+def shifted(shift):
+    """Up in every other of the phases of 1, 2, 4, 7, 12, ... rounds."""
+    lengths = [1]
+    while sum(lengths) < T:
+        lengths.append(int(np.ceil(1.6 * lengths[-1])))
+    phases = np.repeat(np.arange(len(lengths)), lengths)[:T, None]
+    return np.asarray(MEANS) + shift * (phases % 2)
+
+
+# Every schedule, and its means of T rounds in closed form where there is one.
+SCHEDULES = {
+    "switching": [(jb.Switching(LAW, lengths=[100, 1000]), swapped_from(101))],
+    "shifting": [(jb.Shifting(LAW, shift=0.5), shifted(0.5))],
+    "swap": [
+        (jb.Swap(LAW), swapped_from(101)),
+        (jb.Swap(jb.StudentT(means=MEANS, tail_index=1.5), at=0.25, horizon=2 * T), swapped_from(101)),
+    ],
+    "drifting": [
+        (jb.Drifting(LAW, "sinusoidal", amplitude=0.2, period=37), waves(MEANS, 0.2, 37)),
+        (jb.Drifting(LAW, "random_walk", amplitude=0.2, step=0.01, seed=3), None),
+    ],
+    "corrupted": [(jb.Corrupted(LAW, budget=30, seed=1), None)],
+    "minimax_hard": [(jb.MinimaxHard(num_arms=3, moment_order=1.5), pair_means(0.5 * (3 / T) ** (1 / 3)))],
+    "scheduled": [(jb.Scheduled(LAW, means=TABLE), TABLE)],
+}  # fmt: skip
+SLOW = {
+    "corrupted-0",
+    "drifting-0",
+    "minimax_hard-0",
+    "shifting-0",
+    "scheduled-0",
+    "swap-1",
+}  # the fast suite plays relatives
+ALL = [
+    pytest.param(
+        environment.at_horizon(T), means, id=f"{name}-{n}", marks=[pytest.mark.slow] if f"{name}-{n}" in SLOW else []
+    )
+    for name in SCHEDULES
+    for n, (environment, means) in enumerate(SCHEDULES[name])
+]
+STATIONARY = [
+    pytest.param(LAWS[name][0].environment, None, id=name, marks=[] if name == "hard_pair" else pytest.mark.slow)
+    for name, cls in jb.ENVIRONMENTS.items()
+    if issubclass(cls, Law)
+]
+
+
+@pytest.mark.parametrize("name", [name for name, cls in jb.ENVIRONMENTS.items() if not issubclass(cls, Law)])
+def test_every_schedule_has_an_example(name):
+    if name not in SCHEDULES and "law" not in public_fields(jb.ENVIRONMENTS[name]):
+        pytest.skip("no schedule: it has tests of its own")
+    assert SCHEDULES.get(name), f"{name} is registered but not tested: add an instance to SCHEDULES here"
+    assert all(type(environment) is jb.ENVIRONMENTS[name] for environment, _ in SCHEDULES[name])
+
+
+@jax.jit
+def _means(environment, rounds):
+    return jax.vmap(environment.means)(rounds)
+
+
+def table_of(environment, rounds=T):
+    with jax.enable_x64(True):
+        return np.asarray(_means(environment, jnp.arange(1, rounds + 1, dtype=jnp.int32)))
+
+
+@pytest.mark.parametrize(("environment", "means"), ALL)
+def test_means_are_the_schedule(environment, means):
+    got = table_of(environment)
+    assert got.shape == (T, 3)
+    if means is not None:
+        np.testing.assert_allclose(got, means, rtol=1e-12)
+    np.testing.assert_allclose(quick_jit(environment.means)(jnp.int32(150)), got[149], rtol=1e-5)  # float32, by hand
+
+
+@pytest.mark.parametrize(("environment", "means"), ALL + STATIONARY)
+def test_regret_of_one_arm_is_known_and_luck_is_common(environment, means):
+    """The best fixed arm has none, every other what separates it; two policies that play one arm suffer one loss."""
+    policies = jb.grid(Always, arm=[0, 1, 2, IN_TURN])
+    ds = jb.simulate(policies, environment, horizon=T, num_seeds=2, record=[T // 4, T], trace=2).squeeze()
+    sums = np.cumsum(table_of(environment) if means is None else means, axis=0)
+    expected = sums - sums.min(axis=1, keepdims=True)
+    for arm in range(3):
+        regret = np.tile(expected[[T // 4 - 1, T - 1], arm], (2, 1))
+        np.testing.assert_allclose(ds.regret.isel(policy_arm=arm), regret, rtol=1e-5, atol=2e-5)
+    best = int(np.argmin(sums[-1]))
+    np.testing.assert_allclose(ds.regret.isel(policy_arm=best, round=-1), 0, atol=2e-5)
+
+    turns = ds.isel(policy_arm=3)
+    for arm in range(3):
+        both = turns.trace_arm.values == arm
+        assert both.sum() > T / 2
+        np.testing.assert_array_equal(turns.trace_loss.values[both], ds.trace_loss.isel(policy_arm=arm).values[both])
+
+
+@pytest.mark.parametrize(("environment", "means"), ALL)
+def test_losses_are_the_laws_at_the_means_of_the_round(environment, means):
+    """A Pareto loss over its mean, whatever the round, has one law: that of the ratio with mean 1."""
+    del means
+    environment = (
+        environment if not isinstance(getattr(environment, "law", None), jb.StudentT) else jb.Swap(LAW, horizon=T)
+    )
+    if not hasattr(environment, "law"):
+        pytest.skip("holds no law")
+    rounds = np.repeat(np.arange(1, T + 1), 500)
+    drawn = losses(environment, 1, rounds, games=np.tile(np.arange(500), T))
+    ratio = drawn / np.repeat(table_of(environment)[:, 1], 500)
+    reference = scipy.stats.pareto(1.6, scale=0.6 / 1.6)
+    assert scipy.stats.kstest(ratio, reference.cdf).pvalue > 1e-6
+
+
+@pytest.mark.parametrize(("environment", "means"), ALL)
+def test_moments_hold_for_every_mean_of_the_schedule(environment, means):
+    del means
+    law = getattr(environment, "law", None)
+    alpha = environment.moment_order
+    assert math.isfinite(environment.moment(alpha))
+    if hasattr(law, "with_means"):
+        largest = max(law.with_means(row).moment(alpha) for row in table_of(environment))
+        assert largest <= environment.moment(alpha) * (1 + 1e-9)
+        assert environment.moment_limit == law.moment_limit
+        with pytest.raises(ValueError, match="no moment of order"):
+            environment.moment(law.moment_limit)
+    assert environment.truncated_nonnegative
+
+
+def test_assumptions_fail_where_means_turn_negative():
+    law = jb.Gaussian(means=[0.1, 0.5])
+    assert law.truncated_nonnegative
+    assert not jb.Drifting(law, "sinusoidal", amplitude=0.2, period=10).truncated_nonnegative
+    assert not jb.Scheduled(law, means=[[0.1, 0.2], [0.3, -0.1]]).truncated_nonnegative
+    assert not jb.Swap(law).unique_best
+    assert jb.MinimaxHard(3, 1.5).unique_best
+
+
+def test_a_schedule_is_told_the_horizon_of_the_run():
+    for environment in (jb.Swap(LAW), jb.Corrupted(LAW, budget=3), jb.MinimaxHard(3, 1.5)):
+        with pytest.raises(ValueError, match=rf"{type(environment).__name__}.horizon is not known; pass horizon="):
+            environment.means(jnp.int32(1))
+        told = environment.at_horizon(50)
+        assert told.horizon == 50
+        assert told.at_horizon(70) is told
+        assert jb.Switching(environment).at_horizon(50).law.horizon == 50
+    ds, told = (
+        jb.simulate(Always(0), environment, horizon=50, num_seeds=2, trace=2)  # traced as above: one program
+        for environment in (jb.Swap(LAW), jb.Swap(LAW, horizon=50))
+    )
+    np.testing.assert_array_equal(ds.regret, told.regret)
+
+
+def test_schedules_in_a_study_file():
+    inside = {"name": "pareto", "tail_index": 1.5, "means": MEANS}
+    entries = [
+        {"name": "swap", "law": inside, "at": [0.25, 0.5]},
+        {"name": "drifting", "law": inside, "kind": "random_walk", "amplitude": 0.1, "step": 0.01, "seed": [0, 1]},
+        {"name": "corrupted", "law": inside, "budget": [0, 5]},
+        {"name": "minimax_hard", "num_arms": [2, 3], "moment_order": 1.5},
+        {"name": "scheduled", "law": inside, "means": [MEANS] * 20},
+        {"name": "switching", "law": {**inside, "tail_index": [1.2, 1.5]}},
+    ]
+    content = {"title": "t", "horizon": 20, "num_seeds": 2, "policies": [{"name": "uniform"}], "environments": entries}
+    grids = study.parse(content).resolved.environment_grids
+    assert [len(grid.points) for grid in grids] == [2, 2, 2, 2, 1, 2]
+    ds = jb.simulate([Always(1)], grids[1:2], horizon=20, num_seeds=3, trace=3)
+    assert ds.environment_seed.values.tolist() == [0, 1]
+    assert ds.regret.dims == ("policy", "environment", "seed", "round")
+    assert (ds.regret[0, 0, :, -1] != ds.regret[0, 1, :, -1]).all()
+    np.testing.assert_allclose(ds.regret.std("seed"), 0, atol=1e-6)  # one walk for all games
+
+
+# Switching
+
+
+def exact_ends(growth, until):
+    """Last rounds of the phases, in exact arithmetic."""
+    length, ends = 1, [1]
+    while ends[-1] < until:
+        length = math.ceil(Fraction(growth) * length)
+        ends.append(ends[-1] + length)
+    return ends
+
+
+@jax.jit
+def _phases(environment, rounds):
+    return jax.vmap(environment.phase)(rounds)
+
+
+def phases(environment, rounds):
+    return np.asarray(_phases(environment, jnp.asarray(np.resize(rounds, 4096), jnp.int32)))[: len(rounds)]
+
+
+def test_phases_grow_by_the_factor_rounded_up():
+    environment = jb.Switching(LAW)
+    high, low = np.asarray(environment.ends, np.int64)
+    ends = (high << 16) + low
+    assert ends[0] == 1
+    assert np.diff(ends)[:6].tolist() == [2, 4, 7, 12, 20, 32]
+    until = exact_ends(Fraction(8, 5), 2**31)
+    assert ends[: len(until)].tolist() == [min(end, 2**31 - 1) for end in until]
+    np.testing.assert_array_equal(phases(environment, [1, 2, 3, 4, 7, 8, 14, 15]), [0, 1, 1, 2, 2, 3, 3, 4])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("growth", [Fraction(8, 5), Fraction(101, 100), Fraction(10)], ids=float)
+def test_phase_is_exact_at_every_boundary(growth, dtype):
+    last = 2**31 - 2
+    ends = np.array([end for end in exact_ends(growth, last) if end <= last])
+    rounds = np.unique(np.concatenate([ends - 1, ends, ends + 1, [last]]))
+    rounds = rounds[rounds >= 1]
+    with jax.enable_x64(dtype == "float64"):
+        environment = jb.Switching(LAW, growth=float(growth))
+        np.testing.assert_array_equal(phases(environment, rounds), np.searchsorted(ends, rounds))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_given_lengths(dtype):
+    with jax.enable_x64(dtype == "float64"):
+        environment = jb.Switching(LAW, lengths=[3, 1, 9_999_993, 2, 1])
+        rounds = [1, 3, 4, 5, 9_999_996, 9_999_997, 9_999_998, 9_999_999, 10_000_000, 10_000_001, 16_000_000]
+        expected = [0, 0, 1, 2, 2, 2, 3, 3, 4, 4, 4]
+        np.testing.assert_array_equal(phases(environment, rounds), expected)
+        assert phases(jb.Switching(LAW, lengths=[3]), [1, 3, 4, 1000]).tolist() == [0, 0, 0, 0]
+
+
+def test_means_and_losses_are_reversed_in_every_other_phase():
+    environment, rounds = jb.Switching(LAW, lengths=[3, 2, 4, 1, 1]), np.arange(1, 14)
+    is_reversed = np.array([0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0], bool)
+    expected = np.where(is_reversed[:, None], MEANS[::-1], MEANS)
+    np.testing.assert_array_equal(table_of(environment, len(rounds)), expected)
+    for arm in range(3):
+        place = np.where(is_reversed, 2 - arm, arm)
+        np.testing.assert_allclose(losses(environment, arm, rounds), losses(LAW, place, rounds), rtol=1e-6)
+
+
+def test_switching_declares_the_moments_of_its_law():
+    environment = jb.Switching(LAW)
+    assert environment.moment_order == LAW.moment_order
+    assert environment.moment(1.3) == LAW.moment(1.3)
+
+
+# Corruption
+
+
+@jax.jit
+def _spoilt(environment, rounds):
+    return jax.vmap(environment.is_spoilt)(rounds)
+
+
+def spoilt(environment, rounds):
+    return np.flatnonzero(_spoilt(environment, jnp.arange(1, rounds + 1))) + 1
+
+
+@pytest.mark.parametrize(("budget", "horizon"), [(0, 10), (1, 1), (10, 10), (7, 1000), (1000, 4096), (3000, 4097)])
+def test_exactly_so_many_rounds_are_spoilt(budget, horizon):
+    rounds = spoilt(jb.Corrupted(LAW, budget=budget, horizon=horizon), 5000)
+    assert rounds.size == budget
+    assert (rounds <= horizon).all()
+
+
+def test_spoilt_rounds_are_drawn_evenly_and_by_seed():
+    rounds = [spoilt(jb.Corrupted(LAW, budget=500, horizon=5000, seed=seed), 5000) for seed in range(40)]
+    counts = np.bincount(np.concatenate(rounds) * 10 // 5001, minlength=10)
+    assert scipy.stats.chisquare(counts).pvalue > 1e-6
+    common = [np.intersect1d(one, other).size for one, other in itertools.pairwise(rounds)]
+    law = scipy.stats.hypergeom(5000, 500, 500)
+    assert abs(np.mean(common) - law.mean()) <= 5 * law.std() / math.sqrt(len(common)) * math.sqrt(2)
+    gaps = np.concatenate([np.diff(one) for one in rounds])
+    assert abs(np.mean(gaps == 1) - 0.1) < 5 * math.sqrt(0.09 / gaps.size)
+    large = jb.Corrupted(LAW, budget=5, horizon=5000, seed=2**32 - 1)
+    assert not np.array_equal(
+        spoilt(large, 5000), spoilt(jb.Corrupted(LAW, budget=5, horizon=5000, seed=2**32 - 2), 5000)
+    )
+
+
+def test_a_spoilt_round_exchanges_the_best_and_the_worst():
+    law = jb.Pareto(means=[0.5, 0.9, 0.1], tail_index=1.6)
+    environment = jb.Corrupted(law, budget=5, horizon=T)
+    means = table_of(environment)
+    here = np.isin(np.arange(1, T + 1), spoilt(environment, 5000))
+    np.testing.assert_allclose(means[here], [[0.5, 0.1, 0.9]] * 5)
+    np.testing.assert_allclose(means[~here], [[0.5, 0.9, 0.1]] * (T - 5))
+
+
+# Random walks
+
+_walk = jax.jit(jax.vmap(lambda seed, place: walk(seed, place, 2), (None, 0)))
+
+
+def walked(seed, places):
+    with jax.enable_x64(True):
+        return np.asarray(_walk(jnp.uint32(seed), jnp.asarray(places, jnp.int32)))
+
+
+def test_a_walk_has_independent_normal_steps():
+    path = walked(0, np.arange(20_001))
+    np.testing.assert_array_equal(path[0], 0)
+    steps = np.diff(path, axis=0)
+    for arm in range(2):
+        assert scipy.stats.kstest(steps[:, arm], scipy.stats.norm.cdf).pvalue > 1e-6
+    for lag in (1, 2, 3, 4, 8, 1024):
+        assert abs(np.mean(steps[lag:] * steps[:-lag])) < 5 / math.sqrt(2 * (20_000 - lag))
+    assert abs(np.mean(steps[:, 0] * steps[:, 1])) < 5 / math.sqrt(20_000)
+    assert abs(np.mean(steps)) < 5 / math.sqrt(40_000)
+
+
+def test_a_walk_is_the_same_wherever_it_is_asked_and_normal_far_out():
+    places = np.array([0, 1, 2, 3, 1000, 2**20, 2**31 - 1])
+    together = walked(7, places)
+    alone = np.concatenate([walked(7, [place]) for place in places])
+    np.testing.assert_allclose(together, alone, rtol=1e-12)
+    for first, last in ((5, 900), (2**20 - 1, 2**20 + 3), (2**30, 2**31 - 1)):
+        moves = np.concatenate([np.diff(walked(seed, [first, last]), axis=0).ravel() for seed in range(300)])
+        assert scipy.stats.kstest(moves / math.sqrt(last - first), scipy.stats.norm.cdf).pvalue > 1e-6
+
+
+def test_a_walk_draws_one_normal_a_level():
+    """O(log T) work at any round: the largest array has a row per level."""
+    jaxpr = jax.make_jaxpr(lambda place: walk(jnp.uint32(0), place, 2))(jnp.int32(5)).jaxpr
+    assert max(np.prod(var.aval.shape, dtype=int) for eqn in jaxpr.eqns for var in eqn.outvars) <= 2 * 2 * 32
+
+
+def test_walks_are_reflected_at_the_amplitude():
+    x = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 3.5, 4.0, -0.5, -1.5, -3.0, 101.25])
+    expected = [0.0, 0.5, 1.0, 0.5, 0.0, -1.0, -0.5, 0.0, -0.5, -0.5, 1.0, 0.75]
+    np.testing.assert_allclose(quick_jit(reflected)(jnp.asarray(x, jnp.float32), jnp.float32(1)), expected, atol=1e-4)
+    environment = jb.Drifting(LAW, "random_walk", amplitude=0.2, step=0.05)
+    moved = table_of(environment, 5000) - MEANS
+    assert np.abs(moved).max() <= 0.2 + 1e-9
+    assert (np.abs(moved).max(axis=0) > 0.15).all()
+
+
+def test_waves_beyond_the_precision_of_float32():
+    environment = jb.Drifting(LAW, "sinusoidal", amplitude=0.2, period=1000)
+    for t in (2**24 + 1, 2**30 + 77, 2**31 - 1):
+        expected = np.asarray(MEANS) + 0.2 * np.sin(2 * np.pi * ((t - 1) % 1000 / 1000 + np.arange(3) / 3))
+        np.testing.assert_allclose(environment.means(jnp.int32(t)), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("horizon", [2, 1000, 10**6])
+def test_the_minimax_gap_shrinks_with_the_horizon(horizon):
+    environment = jb.MinimaxHard(num_arms=2, moment_order=1.5, horizon=horizon)
+    gap = 0.5 * (2 / horizon) ** (1 / 3)
+    np.testing.assert_allclose(environment.means(1), [gap, 2 * gap], rtol=1e-5)
+    assert environment.moment(1.5) == pytest.approx(1)
+    assert jb.MinimaxHard(num_arms=5, moment_order=1.5, horizon=2).pair.gap == 0.5
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("make", "parts"),
+    [
+        (lambda: jb.Switching(), ["Switching.law", "None", "pass jb.Pareto("]),
+        (lambda: jb.Switching("pareto"), ["Switching.law", "'pareto'", "pass jb.Pareto("]),
+        (lambda: jb.Switching(jb.Pareto), ["Switching.law", "Pareto", "pass jb.Pareto("]),
+        (lambda: jb.Switching(LAW, lengths=[]), ["Switching.lengths", "[]", "a list of phase lengths"]),
+        (lambda: jb.Switching(LAW, lengths=[1.5, 2]), ["Switching.lengths", "1.5", "whole", "count rounds"]),
+        (lambda: jb.Switching(LAW, lengths=[5, math.inf]), ["Switching.lengths", "inf", "finite", "count rounds"]),
+        (lambda: jb.Switching(LAW, growth=1.0), ["Switching.growth", "1.0", ">= 1.01", "lengths=[...]"]),
+        (lambda: jb.Switching(LAW, lengths=[5, 0]), ["Switching.lengths", "0.0", ">= 1", "at least 1"]),
+        (lambda: jb.Swap(jb.Pareto), ["Swap.law", "Pareto", "pass jb.Pareto("]),
+        (lambda: jb.Swap(LAW, at=1.5), ["Swap.at", "1.5", "<= 1", "share of the horizon"]),
+        (lambda: jb.Swap(LAW, horizon=0), ["Swap.horizon", "0", ">= 1", "that of the run"]),
+        (lambda: jb.Shifting(LAW, shift=0), ["Shifting.shift", "0", "> 0"]),
+        (lambda: jb.Shifting(jb.Switching(LAW), shift=1.0), ["Shifting.law", "means of its own"]),
+        (lambda: jb.Shifting(jb.Bernoulli(means=[0.2, 0.8]), shift=0.5), ["Shifting.shift", "outside the range"]),
+        (lambda: jb.Drifting(LAW, "linear", amplitude=0.1), ["Drifting.kind", "'linear'", "'random_walk'"]),
+        (lambda: jb.Drifting(LAW, "sinusoidal", amplitude=0.1), ["Drifting", "needs period", "period=..."]),
+        (lambda: jb.Drifting(LAW, "random_walk", amplitude=0.1), ["Drifting", "needs step", "step=..."]),
+        (lambda: jb.Drifting(LAW, "sinusoidal", amplitude=0.4, period=9), ["Drifting.amplitude", "> 0"]),
+        (lambda: jb.Drifting(jb.Switching(LAW), "sinusoidal", 0.1, 9), ["Drifting.law", "means of its own"]),
+        (lambda: jb.Drifting(LAW, "sinusoidal", 0.1, 9, seed=-1), ["Drifting.seed", "-1", ">= 0"]),
+        (lambda: jb.Corrupted(LAW, budget=11, horizon=10), ["Corrupted.budget", "11", "horizon 10"]),
+        (lambda: jb.Corrupted(LAW, budget=11).at_horizon(10), ["Corrupted.budget", "11", "at most the horizon 10"]),
+        (lambda: jb.Corrupted(LAW, budget=-1), ["Corrupted.budget", "-1", ">= 0", "count the rounds"]),
+        (lambda: jb.Corrupted(LAW, budget=1.5), ["Corrupted.budget", "1.5", "whole"]),
+        (lambda: jb.MinimaxHard(0, 1.5), ["MinimaxHard.num_arms", "0", ">= 1"]),
+        (lambda: jb.MinimaxHard(3, 2.5), ["MinimaxHard.moment_order", "2.5", "<= 2"]),
+        (lambda: jb.Scheduled(LAW, means=TABLE[:, :2]), ["Scheduled.means", "2 columns (200 rows)", "3 arms"]),
+        (lambda: jb.Scheduled(LAW, means=[0.5, 0.5, 0.5]), ["Scheduled.means", "a row per round", "(3,)"]),
+        (lambda: jb.Scheduled(LAW, means=-TABLE), ["Scheduled.means", "Pareto.means", "> 0"]),
+        (lambda: jb.Scheduled(LAW, means=[[1, 1, np.nan]]), ["Scheduled.means", "NaN", "row 0, column 2"]),
+        (lambda: jb.Scheduled(jb.HardPair(3, 0.1, 1.5), TABLE), ["Scheduled.law", "means of its own", "HardPair("]),
+        (lambda: jb.Scheduled(LAW, TABLE).at_horizon(201), ["Scheduled.means", "200 rows", "201 rounds"]),
+    ],
+    ids=lambda value: "-".join(value[:2]) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_bad_input_is_refused_with_a_remedy(make, parts):
+    assert_refused(make, parts)
+
+
+def test_simulate_refuses_a_horizon_beyond_the_table():
+    with pytest.raises(ValueError, match="200 rows, but the run has 300 rounds; play at most 200"):
+        jb.simulate(jb.Uniform(), jb.Scheduled(LAW, TABLE), horizon=300, num_seeds=2)
+    with pytest.raises(ValueError, match="at most the horizon 20, got 30"):
+        jb.simulate(jb.Uniform(), jb.Corrupted(LAW, budget=30), horizon=20, num_seeds=2)

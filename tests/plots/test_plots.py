@@ -1,0 +1,230 @@
+"""Figures: what they show is what the dataset says, in every form a dataset comes in."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+import jaxbandit as jb
+from jaxbandit import plots
+from jaxbandit.cli import entry as cli
+from jaxbandit.plots import style
+from jaxbandit.plots.common import scale_regret
+from tests.support.plot_cases import LABELS, synthetic
+
+STUDY = """
+horizon = 4096
+num_seeds = 32
+[[policies]]
+name = "uniform"
+[[environments]]
+name = "pareto"
+means = [0.5, 1.0]
+tail_index = 1.6
+[[environments]]
+name = "switching"
+law = {name = "bernoulli", means = [0.2, 0.8]}
+"""
+
+
+def test_a_figure_is_written_in_every_format(tmp_path):
+    ds = synthetic({"policy": ["uniinf"], "environment": ["pareto"]})
+    path = plots.regret_curves(ds, tmp_path / "regret.png", also=["pdf"])
+    assert path.read_bytes()[:4] == b"\x89PNG"
+    assert path.with_suffix(".pdf").read_bytes()[:4] == b"%PDF"
+
+
+@pytest.mark.usefixtures("shown")
+def test_all_figures_a_dataset_allows_are_made(tmp_path):
+    made = plots.draw(synthetic(LABELS), tmp_path / "figures")
+    assert {path.name for path in made} == {
+        f"{name}.{ending}" for name in ("regret", "growth", "decomposition") for ending in ("pdf", "png")
+    }
+    with pytest.raises(ValueError, match=r"formats is empty; possible file endings are .*pdf"):
+        plots.draw(synthetic(LABELS), tmp_path, formats=[])
+    with pytest.raises(ValueError, match=r"no figure can be written as ''; possible file endings are .*png"):
+        plots.draw(synthetic(LABELS), tmp_path, formats=[""])
+
+
+def test_regret_curves_show_the_means(shown):
+    ds = synthetic(LABELS)
+    plots.regret_curves(ds, "x.png", method="bootstrap", simultaneous=True)
+    assert shown["titles"] == LABELS["environment"]
+    assert shown["legend"] == LABELS["policy"]
+    assert "bootstrap" in shown["note"][0]
+    assert "simultaneous over rounds, 32 seeds" in shown["note"][0]
+    np.testing.assert_allclose(shown["lines"][1].get_ydata(), ds.regret.isel(policy=1, environment=0).mean("seed"))
+    plots.regret_curves(ds, "x.png")
+    assert shown["note"][0] == "bands: normal, 95%, 32 seeds"
+
+
+def test_growth_shows_exponents_and_the_bounds_that_apply(shown):
+    ds = synthetic(LABELS, exponent=0.7).assign_attrs(study=STUDY)
+    plots.growth_curves(ds, "x.png", environments=plots.environments_of(ds))
+    assert shown["legend"][0] == "uniinf: T^0.70 [0.70, 0.70]"
+    assert [text.split(": ")[1] for text in shown["legend"] if "order only" in text] == [
+        "Σ (σ^α/Δ)^(1/(α−1)) log T",
+        "σ K^(1−1/α) T^(1/α)",
+    ]
+    assert "slope has a meaning" in shown["note"][-1]
+    assert "of this environment" in shown["legend"][2] and "of the worst environment" in shown["legend"][5]
+    drawn = [line for line in shown["lines"] if "order only" in line.get_label()]
+    looks = {(line.get_color(), line.get_linestyle()) for line in shown["lines"] if line not in drawn}
+    assert (drawn[0].get_color(), drawn[0].get_linestyle()) not in looks
+    log_t, log_bound = (np.log(values[1:]) for values in drawn[1].get_data())
+    np.testing.assert_allclose(np.diff(log_bound) / np.diff(log_t), 1 / 2)  # Bernoulli losses: alpha = 2
+
+
+def test_growth_without_a_study_has_no_bound(shown):
+    assert plots.environments_of(synthetic(LABELS)) == {}
+    plots.growth_curves(synthetic(LABELS), "x.png")
+    assert not any("order only" in text for text in shown["legend"])
+
+
+def test_a_negative_regret_has_no_exponent(shown):
+    ds = synthetic(LABELS)
+    ds["regret"] = ds.regret * xr.DataArray([1, -1], dims="policy")
+    plots.growth_curves(ds, "x.png")
+    assert shown["legend"][1] == "uniform (regret not positive)"
+    plots.regret_curves(ds, "x.png")
+    assert all(panel.get_yscale() == "symlog" for panel in shown["panels"])
+
+
+def test_heat_map_shows_every_cell(shown):
+    ds = synthetic({"initial_scale": [1.0, 4.0, 16.0], "tail_index": [1.2, 1.6]})
+    plots.heat_map(ds, "x.png")
+    panel = shown["panels"][0]
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("initial_scale", "tail_index")
+    expected = ds.regret.mean("seed").isel(round=-1).transpose("tail_index", "initial_scale")
+    np.testing.assert_allclose(panel.images[0].get_array(), expected)
+    assert shown["cells"] == [f"{value:.3g}" for value in expected.values.ravel()]
+    plots.heat_map(ds, "x.png", x="tail_index")
+    assert shown["panels"][0].get_xlabel() == "tail_index"
+
+
+def test_a_third_axis_gives_panels(shown):
+    axes = {"a": [1.0, 2.0, 3.0, 4.0], "b": [1.0, 2.0, 3.0], "c": [5.0, 6.0]}
+    plots.heat_map(synthetic(axes), "x.png")
+    assert shown["titles"][:2] == ["c = 5.0", "c = 6.0"]
+    with pytest.raises(ValueError, match="takes two swept axes and one for panels"):
+        plots.heat_map(synthetic(axes | {"d": [1.0, 2.0]}), "x.png")
+    with pytest.raises(ValueError, match="takes two swept axes"):
+        plots.heat_map(synthetic({"a": [1.0, 2.0]}), "x.png")
+    with pytest.raises(ValueError, match="no swept axis 'q'; its swept axes are a, b, c"):
+        plots.heat_map(synthetic(axes), "x.png", x="q")
+
+
+def test_exceedance_is_the_share_of_games_above(shown):
+    ds = synthetic(LABELS)
+    ds["regret"] = ds.regret.where((ds.policy != "uniform") | (ds["round"] <= 600))
+    plots.exceedance(ds, "x.png")
+    assert shown["legend"] == ["uniINF", "uniform (to round 468)"]
+    assert shown["note"][0] == "bands: Clopper-Pearson, at least 95%, each x by itself, 32 seeds"
+    assert all((panel.get_xscale(), panel.get_yscale()) == ("log", "log") for panel in shown["panels"])
+    final = ds.regret.isel(policy=0, environment=0, round=-1).values
+    x, chance = shown["lines"][0].get_data()
+    np.testing.assert_allclose(chance, [(final >= at).mean() for at in x])
+    assert (x.min(), x.max()) == (final.min(), final.max())
+    band = shown["panels"][0].collections[0].get_paths()[0].vertices
+    expected = jb.exceedance(ds.regret.isel(policy=0, environment=0, round=-1), [np.sort(final)[-2]])
+    limits = band[np.isclose(band[:, 0], final.max()), 1]
+    np.testing.assert_allclose([limits.min(), limits.max()], [expected.low[0], expected.high[0]])
+    plots.exceedance(ds - 1e3, "x.png")
+    assert {panel.get_xscale() for panel in shown["panels"]} == {"symlog"}
+    with pytest.raises(ValueError, match="needs every game"):
+        plots.exceedance(jb.summary(ds), "x.png")
+
+
+@pytest.mark.usefixtures("shown")
+def test_tails_are_drawn_unasked_of_many_seeds(tmp_path):
+    ds = xr.concat([synthetic(LABELS, measures=False)] * 2, "seed")
+    made = plots.draw(ds, tmp_path, formats=["png"])
+    assert [path.stem for path in made] == ["regret", "growth", "exceedance"]
+
+
+def test_decomposition_stacks_the_terms(shown):
+    ds = synthetic(LABELS)
+    plots.decomposition(ds, "x.png")
+    assert shown["legend"] == ["Div", "Shift", "|SkipErr|", "pseudo-regret"]
+    assert shown["titles"][0] == "uniinf in pareto"
+    top = max(path.vertices[:, 1].max() for path in shown["panels"][0].collections[-1].get_paths())
+    assert top == pytest.approx(3.5 * float(ds.regret.isel(policy=0, environment=0).mean("seed")[-1]))
+    assert shown["cells"][0] == "sum of the terms / regret = 3.5"
+    # What the bound has: without the best arm, which stands first in one environment and changes in the other.
+    environments = {
+        "pareto": jb.Pareto(means=[0.5, 1.0], tail_index=1.5),
+        "switching": jb.Switching(jb.Bernoulli(means=[0.2, 0.8])),
+    }
+    share = xr.DataArray([0.75, 0.25], dims="arm", coords={"arm": [0, 1]})
+    ds = ds.sel(environment=list(environments)).assign(skip_error_by_arm=lambda ds: ds.skip_error * share)
+    plots.decomposition(ds, "x.png", environments=environments)
+    assert shown["legend"][2] == "|SkipErr| off the best arm"
+    top = max(path.vertices[:, 1].max() for path in shown["panels"][0].collections[-1].get_paths())
+    assert top == pytest.approx(2.0 * float(ds.regret.isel(policy=0, environment=0).mean("seed")[-1]))
+    with pytest.raises(
+        ValueError, match=r"no div, shift, skip_error in the dataset; run the study with measures = \['div'"
+    ):
+        plots.decomposition(synthetic(LABELS, measures=False), "x.png")
+
+
+@pytest.mark.parametrize("keep", ["seeds", "summary"])
+@pytest.mark.usefixtures("shown")
+def test_datasets_as_simulate_makes_them(keep, tmp_path):
+    """A sweep of one class a side: every point is a curve, and there is a heat map."""
+    policies = jb.grid(jb.UniINF, horizon=50, initial_scale=[1.0, 4.0])
+    environments = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6])
+    ds = jb.simulate(policies, environments, horizon=50, num_seeds=16, record=8, keep=keep)
+    made = plots.draw(ds, tmp_path, formats=["png"])
+    assert {path.name for path in made} == {"regret.png", "growth.png", "heat.png"}
+    assert plots.labelled(ds).policy.values[1] == "initial_scale=1, tail_index=1.6"
+    several = plots.labelled(
+        jb.simulate(jb.Uniform(), environments.points[0], horizon=50, num_seeds=16, record=8, keep=keep)
+    )
+    assert several.policy.values.tolist() == ["Uniform"]
+    assert several.environment.values.tolist() == ["Pareto"]
+
+
+@pytest.mark.usefixtures("shown")
+def test_sweeps_of_a_labelled_dataset_have_heat_maps(tmp_path):
+    labels = [f"uniinf[initial_scale={n}]" for n in (1, 4)]
+    environments = ["pareto[tail_index=1.2]", "pareto[tail_index=1.6]", "switching"]
+    ds = synthetic({"policy": labels, "environment": environments}, measures=False)
+    coords = {"initial_scale": ("policy", [1.0, 4.0]), "tail_index": ("environment", [1.2, 1.6, np.nan])}
+    made = plots.draw(ds.assign_coords(coords), tmp_path, formats=["png"])
+    assert {path.name for path in made} == {"regret.png", "growth.png", "heat-uniinf-pareto.png"}
+
+
+@pytest.mark.parametrize("highest", [3e4, -5.0])
+def test_regrets_below_zero_stand_clear_of_the_frame(highest):
+    panel = Figure().add_subplot()
+    regret = np.array([highest, -2e4])
+    panel.plot([1, 2], regret)
+    scale_regret(panel, regret)
+    bottom, top = panel.get_ylim()
+    assert bottom <= 1.5 * regret.min() and top >= max(1.5 * regret.max(), 10)
+
+
+def test_curves_are_told_apart():
+    """As many looks as colours times lines, and every colour stands out from white."""
+    looks = {tuple(style.look(n).values()) for n in range(len(style.COLOURS) * len(style.LINES))}
+    assert len(looks) == len(style.COLOURS) * len(style.LINES)
+    for colour in style.COLOURS:
+        channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+        assert 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05) > 2
+
+
+@pytest.mark.usefixtures("shown")
+def test_command(tmp_path):
+    (tmp_path / "run").mkdir()
+    synthetic(LABELS).assign_attrs(study=STUDY).to_netcdf(tmp_path / "run" / "dataset.nc", engine="h5netcdf")
+    done = CliRunner().invoke(cli.app, ["plot", str(tmp_path / "run"), "--format", "pdf", "--band", "bootstrap"])
+    assert done.exit_code == 0, done.output
+    assert [line.split("/")[-1] for line in done.output.split()[1::2]] == [
+        "regret.pdf",
+        "growth.pdf",
+        "decomposition.pdf",
+    ]
+    done = CliRunner().invoke(cli.app, ["plot", str(tmp_path / "nowhere")])
+    assert "does not exist; give the directory that `jaxbandit run` wrote" in str(done.exception)

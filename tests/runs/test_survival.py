@@ -1,0 +1,369 @@
+"""What a study must survive: kills, full disks, two runs at once, damaged files, other versions."""
+
+import contextlib
+import errno
+import itertools
+import json
+import multiprocessing
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxbandit as jb
+from jaxbandit.runs.campaign import Report
+from jaxbandit.store import cellfile, cells
+from jaxbandit.store import directory as store
+from jaxbandit.store.directory import Store, StoreError
+from tests.support.helpers import PEAK, knows_peak
+
+ENGINE = jb.Engine(block=64, devices=1)
+STUDY = jb.Study(
+    horizon=50,
+    num_seeds=40,
+    record=5,
+    policies=[{"name": "exp3"}],
+    environments=[{"name": "bernoulli", "means": [[0.2, 0.8], [0.4, 0.5], [0.1, 0.3]]}],
+)
+
+
+def assert_same(first: xr.Dataset, second: xr.Dataset) -> None:
+    assert set(first.variables) == set(second.variables)
+    for name in first.variables:
+        np.testing.assert_array_equal(first[name].values, second[name].values, err_msg=str(name))
+
+
+@pytest.fixture
+def done(tmp_path):
+    """A finished study: its dataset and its directory."""
+    return jb.run(STUDY, tmp_path / "done", engine=ENGINE).load(), tmp_path / "done"
+
+
+def cell_paths(directory: pathlib.Path) -> list[pathlib.Path]:
+    return sorted((directory / "cells").iterdir())
+
+
+def test_a_stationary_environment_has_simulates_numbers(done):
+    means = [[0.2, 0.8], [0.4, 0.5], [0.1, 0.3]]
+    expected = jb.simulate(
+        [jb.Exp3()], [jb.grid(jb.Bernoulli, means=means)], horizon=50, num_seeds=40, record=5, engine=ENGINE
+    )
+    assert_same(done[0].drop_vars(["seeds", "moment_order", "moment_bound"]), expected)
+
+
+def test_a_cell_cut_in_half_is_named_and_played_again(done):
+    ds, directory = done
+    path = cell_paths(directory)[1]
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.warns(UserWarning, match=f"{path.name} is damaged"):
+        partial = jb.load(directory)
+    assert sorted(partial.seeds.values.ravel().tolist()) == [0, 40, 40]
+    missing = int(np.argmin(partial.seeds.values[0]))
+    assert np.isnan(partial.regret.values[0, missing]).all()
+    assert np.isnan(partial.pulls.values[0, missing]).all() and (partial.failed.values[0, missing] == -1).all()
+    with pytest.warns(UserWarning, match="is damaged"):
+        again = jb.run(STUDY, directory, engine=ENGINE)
+    assert_same(again, ds)
+    assert path.with_name(f"{path.name}.damaged").exists()  # nothing is thrown away
+    assert_same(jb.load(directory), ds)
+
+
+def test_a_changed_byte_is_seen_when_it_is_read(done):
+    _, directory = done
+    path = cell_paths(directory)[0]
+    header = cellfile.read_header(path)
+    values = cellfile.read_part(header, "loss").tobytes()
+    content = bytearray(path.read_bytes())
+    content[content.index(values) + 9] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(cellfile.BadFileError, match=r"is damaged.*delete it"):
+        jb.load(directory).loss.load()
+
+
+def test_a_foreign_file_is_named_and_never_mixed_in(done, tmp_path):
+    ds, directory = done
+    xr.Dataset({"regret": ("x", [1.0])}).to_netcdf(directory / "cells" / "foreign.nc", engine="h5netcdf")
+    (directory / "cells" / "text.nc").write_text("not netCDF")
+    with pytest.warns(UserWarning) as said:
+        assert_same(jb.load(directory), ds)
+    messages = sorted(str(warning.message).split("cells/")[1] for warning in said)
+    assert messages[0].startswith("foreign.nc is no cell") and messages[1].startswith("text.nc is damaged")
+    assert (directory / "cells" / "foreign.nc").exists()
+
+
+def test_cells_are_netcdf_that_says_what_it_is(done):
+    _, directory = done
+    with xr.open_dataset(cell_paths(directory)[0], engine="h5netcdf") as cell:
+        assert cell.regret.dims == ("seed", "round")
+        assert json.loads(cell.header)["about"]["policy"]["class"] == "exp3"
+
+
+def test_a_store_of_another_format_is_left_alone(done):
+    _, directory = done
+    path = directory / "store.json"
+    said = json.loads(path.read_text())
+    path.write_text(json.dumps(said | {"format": 99, "jaxbandit": "7.0"}))
+    before = path.read_bytes()
+    for use in (lambda: jb.load(directory), lambda: jb.run(STUDY, directory, engine=ENGINE)):
+        with pytest.raises(StoreError, match=r"written by jaxbandit 7.0 in format 99.*nothing was changed"):
+            use()
+    assert path.read_bytes() == before
+    path.write_text("{")
+    with pytest.raises(StoreError, match=r"store.json cannot be read.*the cells beside it are whole"):
+        jb.load(directory)
+
+
+def test_cells_of_another_version_of_the_numerics_stay_beside(done, monkeypatch):
+    ds, directory = done
+    before = cell_paths(directory)
+    monkeypatch.setattr(cells, "NUMERICS", cells.NUMERICS + 1)
+    report = Report()
+    again = jb.run(STUDY, directory, engine=ENGINE, report=report)
+    assert set(before) < set(cell_paths(directory)) and len(cell_paths(directory)) == 6
+    assert report.aside == 3
+    assert_same(again, ds)
+
+
+def test_platforms_are_not_mixed_without_a_note(done, monkeypatch):
+    _, directory = done
+    original = cells.platform
+
+    def another(way):
+        return original(way) | {"jaxlib": "0.0.1"}
+
+    monkeypatch.setattr(cells, "platform", another)
+    monkeypatch.setattr("jaxbandit.runs.player.platform", another)
+    other = jb.run(STUDY, directory, engine=ENGINE)  # plays its own
+    assert len(cell_paths(directory)) == 6 and "; " not in other.platforms
+    assert "; " not in jb.load(directory).platforms  # one platform has all of it
+    headers = sorted(map(cellfile.read_header, cell_paths(directory)), key=lambda h: (h.pair, "jaxlib" in h.platform))
+    headers[0].path.unlink()  # the first game's from one platform, the second one's from the other
+    headers[3].path.unlink()
+    with pytest.warns(UserWarning, match="cells of 2 platforms stand side by side"):
+        mixed = jb.load(directory)
+    assert "jaxlib 0.0.1" in mixed.platforms
+
+
+def test_two_runs_at_once(done):
+    _, directory = done
+    with Store(directory).locked(), pytest.raises(StoreError, match=rf"in use by process {os.getpid()} on .*--out"):
+        jb.run(STUDY, directory, engine=ENGINE)
+    jb.run(STUDY, directory, engine=ENGINE)  # and it is free again
+
+
+def test_a_directory_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"file/out cannot be written to.*--out"):
+        jb.run(STUDY, tmp_path / "file" / "out", engine=ENGINE)
+    with pytest.raises(StoreError, match="holds no study"):
+        jb.load(tmp_path / "nowhere")
+
+
+def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
+    original, writes = os.fsync, iter(range(4))
+
+    def full(handle):
+        if os.path.isdir(f"/proc/self/fd/{handle}") or next(writes, None) is not None:
+            return original(handle)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(store.os, "fsync", full)
+    with pytest.raises(StoreError, match=r"No space left on device.*bytes are free.*run the same command"):
+        jb.run(STUDY, tmp_path, engine=ENGINE)
+    monkeypatch.undo()
+    kept = {path: path.stat().st_mtime_ns for path in cell_paths(tmp_path)}
+    assert kept and not list(tmp_path.rglob("*.tmp"))
+    ds = jb.run(STUDY, tmp_path, engine=ENGINE)
+    assert all(path.stat().st_mtime_ns == at for path, at in kept.items())
+    assert_same(ds, jb.run(STUDY, tmp_path / "fresh", engine=ENGINE))
+
+
+# From here on with processes of their own.
+
+KILLED = """
+horizon = 4000
+num_seeds = 300
+record = 12
+
+[[policies]]
+name = "tsallis_inf"
+
+[[policies]]
+name = "uniinf"
+initial_scale = [1.0, 2.0, 4.0, 8.0]
+
+[[environments]]
+name = "pareto"
+means = [0.5, 1.0]
+tail_index = [1.2, 1.6, 2.0]
+
+[[environments]]
+name = "switching"
+law = {name = "bernoulli", means = [0.2, 0.8]}
+"""
+
+
+def play_study(path: pathlib.Path, directory: pathlib.Path, said) -> None:
+    """Plays a study to its end, in a process of its own, and says how far it is."""
+    said.send("starting")
+    engine = jb.Engine(block=64, checkpoint=0.05)  # on all cores
+    jb.run(jb.Study.load(path), directory, engine=engine, notice=lambda *_: said.send("playing"))
+    said.send("done")
+
+
+def heard(said) -> Iterator[str]:
+    """What a process says until it ends."""
+    with contextlib.suppress(EOFError):
+        while True:
+            yield said.recv()
+
+
+@pytest.mark.slow
+def test_kill_at_random_moments(tmp_path):
+    """kill -9 at 20 random moments, then the same bits as without; nothing finished is played twice."""
+    (tmp_path / "study.toml").write_text(KILLED)
+    # Every run is a process of its own. They are forked from one that has imported all they need and started no
+    # backend, and find what they compile on disk: what a start costs is not what is tested.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["jaxbandit.runs.run_study", __name__])
+
+    @contextlib.contextmanager
+    def start(directory):
+        here, there = context.Pipe(duplex=False)
+        process = context.Process(target=play_study, args=(tmp_path / "study.toml", directory, there))
+        process.start()
+        there.close()
+        yield process, heard(here)
+        process.join()
+
+    with start(tmp_path / "whole") as (process, said):
+        assert "done" in said
+    assert process.exitcode == 0
+    whole = jb.load(tmp_path / "whole")
+    rng = random.Random(8)
+    kills = studies = 0
+    while kills < 20:  # a fast machine ends a study before the last kill, and goes on with another
+        directory, finished = tmp_path / f"killed {studies}", {}
+        while True:
+            with start(directory) as (process, said):
+                if kills < 20:
+                    steps = 0 if kills % 5 == 4 else rng.randint(1, 4)  # some before anything is played
+                    words = list(itertools.islice(said, 1 + steps))
+                    assert words[0] == "starting"
+                    time.sleep(rng.uniform(0, 0.05 if steps else 2.0))
+                    process.kill()
+                else:
+                    assert "done" in said
+            now = {p.name: (p.stat().st_ino, p.stat().st_mtime_ns) for p in directory.glob("cells/*.nc")}
+            assert finished.items() <= now.items()
+            finished = now
+            if process.exitcode == 0:
+                break
+            assert process.exitcode == -signal.SIGKILL
+            kills += 1
+        assert_same(jb.load(directory), whole)
+        studies += 1
+
+
+def jaxbandit(*args):
+    return [sys.executable, "-m", "jaxbandit", *map(str, args)]
+
+
+def prepared(code, command):
+    """The command of a process that first runs the code. (`preexec_fn` would fork this one, which holds threads.)"""
+    return [sys.executable, "-c", f"{code}; import os, sys; os.execv(sys.argv[1], sys.argv[1:])", *command]
+
+
+def wait_for(condition, seconds=120.0):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not come to be"
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["compiling", "playing"])
+def test_ctrl_c_stops_within_two_seconds(tmp_path, moment):
+    (tmp_path / "study.toml").write_text(KILLED.replace("4000", "400_000_000"))
+    command = jaxbandit("run", "study.toml", "--out", "out")
+    environment = os.environ | {"JAXBANDIT_CACHE": "off"}
+    # A process that is started in the background ignores Ctrl-C, and so would its children.
+    heard = prepared("import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)", command)
+    process = subprocess.Popen(heard, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
+    wait_for((tmp_path / "out" / "store.json").exists)
+    if moment == "playing":
+        wait_for(lambda: list((tmp_path / "out" / "checkpoints").glob("*.ckpt")))
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    _, said = process.communicate(timeout=60)
+    assert time.monotonic() - began < 2.0
+    assert process.returncode == 130
+    assert "To continue: jaxbandit run study.toml --out out" in said
+
+
+@pytest.mark.slow
+def test_a_second_process_is_refused_and_a_dead_one_is_not_in_the_way(tmp_path):
+    (tmp_path / "study.toml").write_text(KILLED.replace("4000", "400_000_000"))
+    first = subprocess.Popen(jaxbandit("run", "study.toml", "--out", "out", "--quiet"), cwd=tmp_path)
+    wait_for((tmp_path / "out" / "store.json").exists)
+    second = subprocess.run(
+        jaxbandit("run", "study.toml", "--out", "out"), cwd=tmp_path, capture_output=True, text=True
+    )
+    assert second.returncode == 2
+    assert f"in use by process {first.pid} on" in second.stderr and "Traceback" not in second.stderr
+    first.kill()
+    first.wait()
+    shutil.rmtree(tmp_path / "out" / "cells")
+    (tmp_path / "study.toml").write_text(KILLED.replace("4000", "40"))
+    done = subprocess.run(jaxbandit("run", "study.toml", "--out", "out", "--quiet"), cwd=tmp_path)
+    assert done.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_disk_that_takes_no_more(tmp_path):
+    """The kernel itself refuses to write on: no file may be longer than 60 kB."""
+    (tmp_path / "study.toml").write_text(KILLED.replace("4000", "40"))
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))"
+    command = prepared(limit, jaxbandit("run", "study.toml", "--out", "out"))
+    environment = os.environ | {"JAXBANDIT_CACHE": "off"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 2, done.stderr
+    assert "cannot write" in done.stderr and "File too large" in done.stderr and "Traceback" not in done.stderr
+    assert not list((tmp_path / "out").rglob("*.tmp"))
+
+
+@pytest.mark.long
+@knows_peak
+def test_a_study_larger_than_memory_runs_as_a_summary(tmp_path):
+    """The seeds of 28 cells would be 1.4 GB; the process may have half of it more than it starts with."""
+    means = [[best, other] for best in (0.1, 0.2, 0.3, 0.4) for other in (0.5, 0.55, 0.6, 0.65, 0.7, 0.8, 0.9)]
+    text = f"""
+    horizon = 2000
+    num_seeds = 2048
+    record = 1000
+    keep = "summary"
+    policies = [{{name = "uniform"}}]
+    environments = [{{name = "bernoulli", means = {means}}}]
+    """
+    (tmp_path / "study.toml").write_text(textwrap.dedent(text))
+    code = PEAK + (
+        "import jaxbandit as jb\n"
+        "study, engine = jb.Study.load('study.toml'), jb.Engine(block=512)\n"
+        "jb.run(study.changed(horizon=20, record=10, num_seeds=64), 'small', engine=engine)\n"
+        "before = peak()\n"
+        "ds = jb.run(study, 'out', engine=engine)\n"
+        "print(ds.regret_mean.values.shape, (peak() - before) / 1e6)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("(1, 28, ")
+    assert float(done.stdout.split()[-1]) < 0.7
