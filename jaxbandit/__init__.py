@@ -59,6 +59,7 @@ if _typing.TYPE_CHECKING:
     from jaxbandit import plots as plots
     from jaxbandit import report as report
     from jaxbandit import sensitivity as sensitivity
+    from jaxbandit.analysis.growth import gain_ratio as gain_ratio
     from jaxbandit.analysis.growth import onset as onset
     from jaxbandit.analysis.growth import slope as slope
     from jaxbandit.analysis.ranks import ranking as ranking
@@ -85,6 +86,7 @@ _LATER = {
     "compare": "dataset.results",
     "exceedance": "analysis.statistics",
     "load": "store.assemble",
+    "gain_ratio": "analysis.growth",
     "onset": "analysis.growth",
     "plan": "runs.forecast",
     "product": "dataset.results",

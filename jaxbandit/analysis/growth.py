@@ -1,8 +1,11 @@
-"""Growth of regret: slopes with intervals, and the onset of the logarithmic regime.
+"""Growth of regret: slopes with intervals, the exponent of a run's end, and the test of logarithmic growth.
 
-Every result is a function of the mean curve, so its interval comes from resampling whole games. The rounds of one
-game stay together, whatever their correlation.
+Every result is a function of the mean curve, and its interval treats a whole game as one observation. The rounds of
+one game stay together, whatever their correlation.
 """
+
+import itertools
+import math
 
 import numpy as np
 import xarray as xr
@@ -11,13 +14,16 @@ from jaxbandit.analysis import statistics
 from jaxbandit.analysis.statistics import NUM_RESAMPLES, Interval
 
 TINY = 1e-100  # regret below this counts as this much
+LAST_DOUBLINGS = 4  # the window of the exponent that figures, pages and tables show
+APART = 3  # doublings between the two gains that the test of logarithmic growth compares
+FLAT = (0.9, 1.1)  # ratios of those gains that count as no growth
 
 
 def slope(
     regret: xr.DataArray,
     *,
-    first: int = 1,
-    last: int | None = None,
+    first: float = 1,
+    last: float | None = None,
     kind: str = "log-log",
     level: float = 0.95,
     num_resamples: int = NUM_RESAMPLES,
@@ -99,6 +105,105 @@ def _exponent(curves: np.ndarray, weights: np.ndarray, resamples: np.ndarray, le
     return Interval(*map(np.asarray, (estimate, stderr, estimate - upper * stderr, estimate - lower * stderr)))
 
 
+def exponent(
+    regret: xr.DataArray, *, level: float = 0.95, num_resamples: int = NUM_RESAMPLES, seed: int = 0
+) -> xr.Dataset:
+    """Returns the exponent of T at the end of a run: the log-log slope over the last four doublings.
+
+    Figures, the report and the measured table show this number and no other. ``model_error`` tells how far the
+    curve is from a power: half the difference between the slopes over the first and the second half of the window.
+    More digits than it allows have no meaning, see ``exponent_text``.
+
+    Args:
+      regret: An array with dimensions ``seed`` and ``round``.
+      level: Coverage of the interval.
+      num_resamples: Bootstrap samples.
+      seed: Seed of the resampling.
+
+    Returns:
+      ``slope``, ``stderr``, ``low``, ``high`` and ``model_error``.
+    """
+    last = float(regret["round"][-1])
+    first = last / 2**LAST_DOUBLINGS
+    found = slope(regret, first=first, level=level, num_resamples=num_resamples, seed=seed)
+    mean, log_t = regret.mean("seed"), np.log(regret["round"].values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        at = [last / 2.0**k for k in (LAST_DOUBLINGS, LAST_DOUBLINGS / 2, 0)]
+        values = [mean.dot(_weights(log_t, np.log(t)), dim="round") for t in at]
+        early, late = (np.log(after / before) for before, after in itertools.pairwise(values))
+    half = LAST_DOUBLINGS / 2 * np.log(2)
+    return found.assign(model_error=abs(late - early) / half / 2)
+
+
+def exponent_text(value: float, low: float, high: float, model_error: float) -> str:
+    """Returns an exponent with its interval, to the digits that its errors allow; empty if there is none.
+
+    Example:
+      >>> exponent_text(0.6312, 0.6291, 0.6333, 0.004), exponent_text(0.6312, 0.6291, 0.6333, 0.08)
+      ('T^0.63 [0.63, 0.63]', 'T^0.6 [0.6, 0.6]')
+    """
+    if math.isnan(value):
+        return ""
+    digits = 1 if max((high - low) / 2, model_error) >= 0.05 else 2
+    return f"T^{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def gain_ratio(regret: xr.DataArray, *, level: float = 0.95, cells: int = 1) -> xr.Dataset:
+    """Tests whether the gain per doubling of t has stopped rising, as it does if regret grows like log t.
+
+    The gain of the last doubling is divided by that of the doubling three earlier. Growth like log t gives 1,
+    log^2 t gives 1.18 at t = 2^20, and t^0.13 gives 1.31. With an interval of that ratio inside [0.9, 1.1] the growth
+    is called ``"logarithmic"``. It is ``"faster"`` if the interval lies above 1.1, ``"transient"`` if it lies below
+    0.9 (the gains still fall, as they do after an exploration phase), and ``"open"`` otherwise: more seeds would
+    decide. The verdict speaks of the played rounds of this instance. It proves no bound.
+
+    Args:
+      regret: An array with dimensions ``seed`` and ``round``.
+      level: Coverage of the interval; with ``cells``, of all intervals at once.
+      cells: Number of intervals in the table that this one stands in (Bonferroni's correction).
+
+    Returns:
+      ``ratio``, ``stderr`` (of its logarithm), ``low``, ``high``, ``verdict``. If a mean gain is not positive, the
+      ratio is NaN and the verdict is ``"falling"``.
+
+    Example:
+      >>> rng, t = np.random.default_rng(0), 2.0 ** np.arange(11)
+      >>> games = rng.exponential(size=(256, 11)).cumsum(axis=1)
+      >>> found = gain_ratio(xr.DataArray(games, dims=("seed", "round"), coords={"round": t}))
+      >>> str(found.verdict.values)
+      'open'
+    """
+    statistics.check_level(level)
+    rounds = np.asarray(regret["round"].values, np.float64)
+    if not enough_doublings(rounds):
+        raise ValueError(
+            f"gain_ratio() needs {APART + 1} doublings of t, but the record runs from {rounds[0]:g} to "
+            f"{rounds[-1]:g}; record from an earlier round or play longer"
+        )
+    curves, template = statistics.seeds_last(regret)
+    curves = np.moveaxis(curves, template.get_axis_num("round"), -1)  # [..., seeds, rounds]
+    ends = np.log(rounds[-1]) - np.log(2) * np.array([APART + 1, APART, 1, 0])
+    at = np.moveaxis(curves @ _interpolation(np.log(rounds), ends).T, -1, 0)
+    earlier, later = at[1] - at[0], at[3] - at[2]
+    means = earlier.mean(axis=-1), later.mean(axis=-1)
+    positive = (means[0] > 0) & (means[1] > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_ratio = np.where(positive, np.log(means[1] / means[0]), np.nan)
+        influence = later / means[1][..., None] - earlier / means[0][..., None]
+    found = statistics.skewed_interval(np.where(positive[..., None], influence, np.nan), 1 - (1 - level) / cells)
+    low, high = np.exp(log_ratio + found.low), np.exp(log_ratio + found.high)
+    verdict = np.select(
+        [~positive, (low >= FLAT[0]) & (high <= FLAT[1]), low > FLAT[1], high < FLAT[0]],
+        ["falling", "logarithmic", "faster", "transient"],
+        "open",
+    )
+    corrected = f", corrected for {cells} intervals" if cells > 1 else ""
+    attrs = {"band": f"Hall's t over seeds, {100 * level:g}%{corrected}", "flat": FLAT}
+    limits = Interval(np.exp(log_ratio), found.stderr, low, high)
+    cell = template.isel(round=0, drop=True)
+    return statistics.as_dataset(limits, cell, "ratio", attrs).assign(verdict=cell.astype(object).copy(data=verdict))
+
+
 def onset(
     regret: xr.DataArray,
     *,
@@ -107,7 +212,9 @@ def onset(
     num_resamples: int = NUM_RESAMPLES,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Finds the onset of the logarithmic regime: the round from which the gain per doubling of t no longer grows.
+    """Finds the round from which the gain per doubling of t has stopped rising, by the margin or more.
+
+    This is weaker than logarithmic growth, which ``gain_ratio`` tests: log^2 t and small powers pass as well.
 
     The rounds T, T/2, T/4, ... cut the run into doublings (regret between recorded rounds is interpolated in
     log t). Growth like log t gains the same in each doubling, and growth like T^(1/alpha) gains
@@ -167,6 +274,16 @@ def onset(
             "margin": margin,
         },
     )
+
+
+def enough_doublings(rounds: np.ndarray) -> bool:
+    """Returns whether a record has the doublings that ``gain_ratio`` compares."""
+    return rounds[-1] / rounds[0] >= 2 ** (APART + 1) * (1 - 1e-9)
+
+
+def _weights(log_t: np.ndarray, at: float) -> xr.DataArray:
+    """Returns the weights of the recorded rounds that interpolate a curve at one place."""
+    return xr.DataArray(_interpolation(log_t, np.array([at]))[0], dims="round")
 
 
 def _interpolation(x: np.ndarray, at: np.ndarray) -> np.ndarray:

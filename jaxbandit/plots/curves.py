@@ -63,7 +63,6 @@ def growth_curves(
     title: str = "",
     *,
     environments: Mapping[str, Any] | None = None,
-    last_doublings: int = 4,
     level: float = 0.95,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
@@ -75,7 +74,6 @@ def growth_curves(
       title: Heads the figure.
       environments: The environments by label. A stationary one gets the instance-dependent bound, a changing one the
         minimax one.
-      last_doublings: The number of last doublings of T over which the exponent is fitted.
       level: The coverage of the intervals of the exponents.
       also: Further endings to write it with.
     """
@@ -89,9 +87,9 @@ def growth_curves(
             for policy, look in zip(stats.policy.values, looks, strict=True):
                 where = {"policy": policy, "environment": environment}
                 mean = stats.regret_mean.sel(where).dropna("round")
-                fit = _fit(ds.regret.sel(where), last_doublings, level) if "regret" in ds else None
+                fit = _fit(ds.regret.sel(where), level) if "regret" in ds else None
                 if fit is not None:
-                    how = f"T^slope over the last {last_doublings} doublings (grey), {fit.attrs['band']}"
+                    how = f"T^slope over the last {growth.LAST_DOUBLINGS} doublings (grey), {fit.attrs['band']}"
                     window = mean.where(mean["round"] >= fit.attrs["first"], drop=True)
                     _draw_fit(panel, window["round"].values, window.values, float(fit.slope))
                 text = str(policy) + _exponent_text(fit) + _stop_text(mean, ds)
@@ -106,21 +104,21 @@ def growth_curves(
         return style.save(figure, path, also)
 
 
-def _fit(cell: xr.DataArray, last_doublings: int, level: float) -> xr.Dataset | None:
-    """Fits the exponent over the last played doublings; returns None for a single game or fewer than two rounds."""
+def _fit(cell: xr.DataArray, level: float) -> xr.Dataset | None:
+    """Fits the exponent of the end of the run; returns None for a single game or fewer than two rounds."""
     cell = played(cell.load())
     rounds = cell["round"].values
-    first = int(rounds[-1] / 2**last_doublings) if rounds.size else 0
+    first = rounds[-1] / 2**growth.LAST_DOUBLINGS if rounds.size else 0
     if cell.sizes["seed"] < 2 or (rounds >= first).sum() < 2:
         return None
-    return growth.slope(cell, first=first, level=level, num_resamples=RESAMPLES)
+    return growth.exponent(cell, level=level, num_resamples=RESAMPLES)
 
 
 def _exponent_text(fit: xr.Dataset | None) -> str:
     if fit is None:
         return ""
-    value, low, high = (float(fit[name]) for name in ("slope", "low", "high"))
-    return " (regret not positive)" if math.isnan(value) else f": T^{value:.2f} [{low:.2f}, {high:.2f}]"
+    text = growth.exponent_text(*(float(fit[name]) for name in ("slope", "low", "high", "model_error")))
+    return f": {text}" if text else " (regret not positive)"
 
 
 def _stop_text(mean: xr.DataArray, ds: xr.Dataset) -> str:

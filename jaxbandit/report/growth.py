@@ -1,10 +1,9 @@
 """The panel of growth: measured and proved exponents of every pair, from ``jaxbandit.analysis.comparison``."""
 
 import dataclasses
-import math
 from collections.abc import Iterator
 
-from jaxbandit.analysis import comparison
+from jaxbandit.analysis import comparison, growth
 from jaxbandit.analysis.comparison import Cell
 from jaxbandit.analysis.comparison.writers import regime
 from jaxbandit.game import is_stationary
@@ -12,7 +11,6 @@ from jaxbandit.report.findings import Findings
 from jaxbandit.report.panel import Panel, Render
 
 LEVEL = 0.95
-LEAST_DOUBLINGS = 3  # doublings of the round in the record; fewer do not show growth
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +29,13 @@ class Row:
 
     @property
     def regime(self) -> str:
-        """Returns the regime of growth that was measured."""
+        """Returns how regret was seen to grow."""
         return regime(self.cell)
+
+    @property
+    def exponent(self) -> str:
+        """Returns the measured exponent with its interval."""
+        return growth.exponent_text(*self.cell.exponent) or "–"
 
     @property
     def promised(self) -> str:
@@ -52,16 +55,17 @@ class Environment:
 
 def panel(findings: Findings, render: Render) -> Panel | None:
     """Makes the table of exponents; returns None if the games were not kept, or are too short or too few."""
-    rounds = findings.ds["round"].values
-    if "regret" not in findings.ds or math.log2(rounds[-1] / rounds[0]) < LEAST_DOUBLINGS:
+    if "regret" not in findings.ds or not growth.enough_doublings(findings.ds["round"].values):
         return None
     found = [environment for environment in growths(findings) if environment.rows]
     if not found:
         return None
     shown = {
-        "doublings": comparison.LAST_DOUBLINGS,
+        "doublings": growth.LAST_DOUBLINGS,
+        "apart": growth.APART,
+        "flat": growth.FLAT,
+        "cells": findings.ds.sizes["policy"] * findings.ds.sizes["environment"],
         "level": f"{100 * LEVEL:g}%",
-        "margin": f"{1 + comparison.MARGIN:g}",
         "why": findings.no_environments,
         "below": any(row.cell.below_zero for environment in found for row in environment.rows),
         "stopped": any(row.cell.stopped for environment in found for row in environment.rows),
@@ -71,6 +75,7 @@ def panel(findings: Findings, render: Render) -> Panel | None:
 
 def growths(findings: Findings) -> Iterator[Environment]:
     """Yields every environment with its pairs of at least two games."""
+    cells = findings.ds.sizes["policy"] * findings.ds.sizes["environment"]
     for label in map(str, findings.ds.environment.values):
         environment = findings.environments.get(label)
         stochastic = None if environment is None else is_stationary(environment)
@@ -82,7 +87,7 @@ def growths(findings: Findings) -> Iterator[Environment]:
                 continue
             promised = None if stochastic is None else comparison.promised_exponent(policy, environment, stochastic)
             order = None if stochastic is None else comparison.proved(policy, stochastic)
-            cell = comparison.measured(games, promised, LEVEL)
+            cell = comparison.measured(games, promised, LEVEL, cells)
             if cell is not None:
                 rows.append(Row(policy, order.text if order else "", cell))
         kind = "" if stochastic is None else "stochastic" if stochastic else "adversarial"

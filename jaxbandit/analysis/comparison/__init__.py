@@ -1,8 +1,8 @@
 """The measured Table 1: measured regret beside proved orders, in the form of the paper's table.
 
-An entry has the mean regret with its band, the exponent of its growth, and whether the run has reached the regime that
-the theory predicts. If the run has not, the exponent belongs to a transient regime and is not compared. If the run has
-reached the logarithmic regime, the exponent is fitted from its onset on.
+An entry has the mean regret with its interval, the exponent of its growth at the end of the run, and whether the gain
+per doubling has stopped rising. One instance cannot confirm a bound, which speaks of all instances: an entry says what
+was seen, and the proved order stands beside it.
 """
 
 import dataclasses
@@ -26,10 +26,7 @@ from jaxbandit.policies import POLICIES
 from jaxbandit.theory.guarantees import GUARANTEES, INSTANCE, MINIMAX, Order
 from jaxbandit.types import public_fields
 
-LAST_DOUBLINGS = 4  # the window of an exponent's fit, unless the logarithmic regime begins within it
-LEAST_ROUNDS = 3  # recorded rounds in a fit, at least
 RESAMPLES = 1_000
-MARGIN = 0.1  # growth per doubling that counts as none, see growth.onset
 TOLD = {"moment_order": "α", "moment_bound": "σ", "horizon": "T"}
 
 
@@ -64,6 +61,7 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
             "plots.environments_of makes them"
         )
     stationary = {label: is_stationary(environments[label]) for label in labels}
+    cells = ds.sizes["policy"] * len(labels)
     blocks = []
     for num_arms in sorted({environments[label].num_arms for label in labels}):
         inside = [label for label in labels if environments[label].num_arms == num_arms]
@@ -73,12 +71,12 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
         rows = [_lower_bound(len(columns))]
         for policy in ds.policy.values:
             lines = [
-                _line(ds.regret.sel(policy=policy), str(policy), kind, fixed, columns, at, environments, level)
+                _line(ds.regret.sel(policy=policy), str(policy), kind, fixed, columns, at, environments, level, cells)
                 for kind, fixed in sorted(kinds, key=lambda entry: not entry[1])
             ]
             rows.append(Row(_name(policy), _told(policy), tuple(lines)))
         blocks.append(Block(num_arms, tuple(columns), tuple(rows)))
-    return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level))
+    return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level, cells))
 
 
 def _lower_bound(num_columns: int) -> Row:
@@ -98,6 +96,7 @@ def _line(
     at: Mapping[tuple[str, float], str],
     environments: Mapping[str, Any],
     level: float,
+    in_all: int,
 ) -> Line:
     cells = []
     for column in columns:
@@ -106,7 +105,7 @@ def _line(
             cells.append(None)
             continue
         promised = promised_exponent(policy, environments[label], stochastic)
-        cells.append(measured(regret.sel(environment=label), promised, level))
+        cells.append(measured(regret.sel(environment=label), promised, level, in_all))
     guarantee = GUARANTEES.get(_head(policy))
     worst = guarantee.worst if guarantee and stochastic else None
     return Line(kind, stochastic, proved(policy, stochastic), tuple(cells), worst)
@@ -125,8 +124,11 @@ def promised_exponent(policy: str, environment: Any, stochastic: bool) -> float 
     return None if promised is None or promised >= 1 else promised  # regret is at most linear anyway
 
 
-def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95) -> Cell | None:
-    """Returns the table's entry for the regrets of one pair, [seed, round]; None if the pair was not played."""
+def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95, cells: int = 1) -> Cell | None:
+    """Returns the table's entry for the regrets of one pair, [seed, round]; None if the pair was not played.
+
+    ``cells`` is the number of entries of the table, for which the verdict on growth is corrected.
+    """
     rounds = int(regret["round"][-1])
     regret = regret.dropna("round", how="all").dropna("seed", how="any")
     if regret.size == 0:
@@ -134,39 +136,44 @@ def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95) 
     last = regret.isel(round=-1)
     band = statistics.band(last, level=level, num_resamples=RESAMPLES)
     played, recorded = int(last["round"]), regret["round"].values
-    first = max(1, played // 2**LAST_DOUBLINGS)
-    mean = regret.mean("seed").values[recorded >= first]
-    if (np.diff(mean) < 0).any():  # regret falls in an environment that changes, so it has no exponent
-        onset, exponent = np.nan, (np.nan, np.nan, np.nan)
+    window = regret.mean("seed").values[recorded >= played / 2**growth.LAST_DOUBLINGS]
+    none = float("nan")
+    exponent, ratio, verdict = (none, none, none, none), (none, none, none), ""
+    if (np.diff(window) < 0).any():  # regret falls in an environment that changes, so it has no exponent
+        verdict = "falling"
     else:
-        onset = float(growth.onset(regret, margin=MARGIN, level=level, num_resamples=RESAMPLES).onset)
-        first = min(np.fmax(first, onset), recorded[-LEAST_ROUNDS:][0])
-        fit = growth.slope(regret, first=first, level=level, num_resamples=RESAMPLES)
-        exponent = (float(fit.slope), float(fit.low), float(fit.high))
+        if window.size >= 2:
+            fit = growth.exponent(regret, level=level, num_resamples=RESAMPLES)
+            exponent = float(fit.slope), float(fit.low), float(fit.high), float(fit.model_error)
+        if growth.enough_doublings(recorded):
+            found = growth.gain_ratio(regret, level=level, cells=cells)
+            ratio = float(found.ratio), float(found.low), float(found.high)
+            verdict = str(found.verdict.values)
     return Cell(
         regret=(float(band["mean"]), float(band.low), float(band.high)),
         exponent=exponent,
         promised=promised,
-        logarithmic=onset,
+        verdict=verdict,
+        ratio=ratio,
         played=played,
         stopped=played < rounds,
     )
 
 
-def _notes(ds: xr.Dataset, level: float) -> tuple[str, ...]:
+def _notes(ds: xr.Dataset, level: float, cells: int) -> tuple[str, ...]:
     seeds = ds.attrs.get("num_seeds", ds.sizes["seed"])
+    low, high = growth.FLAT
     return (
         f"Mean pseudo-regret over {seeds} seeds with a {100 * level:g}% interval (studentised bootstrap over seeds).",
-        "log T since n: past round n the gain per doubling of T no longer grows (it is surely below "
-        f"{1 + MARGIN:g} times the one before, one-sided {100 * level:g}%): the horizon has passed the onset of the "
-        "logarithmic regime. A policy that has just ended its exploration passes too: look at n.",
-        f"T^e is the growth over the last {LAST_DOUBLINGS} doublings of T, or since that n if it is later, with its "
-        f"{100 * level:g}% interval; none where mean regret falls or is not positive.",
-        "✓: the growth that is proved has set in, for a power T^p if the exponent's interval is at most p; still above "
-        "T^p if it is above p. Only with ✓ is the exponent one of the regime the theory speaks of; elsewhere it is in "
-        "grey or in parentheses, and compared with nothing.",
-        "Proved: in a stochastic environment for one instance, and after the semicolon for the worst one. If nothing "
-        "is proved, or no more than T, a cell says only whether log T has set in.",
+        f"like log T: the gain of the last doubling of T over the gain {growth.APART} doublings earlier is surely "
+        f"between {low:g} and {high:g} (it stands in parentheses; {100 * level:g}% over all {cells} entries at once); "
+        f"faster than log T: surely above {high:g}; gains still fall: surely below {low:g}; open: neither is sure, and "
+        "more seeds would decide.",
+        f"T^e is the growth over the last {growth.LAST_DOUBLINGS} doublings of T with its {100 * level:g}% interval, "
+        "to the digits that the bend of the curve allows; none where mean regret falls or is not positive.",
+        "An entry is one instance, and a bound speaks of all instances: growth below a proved order does not confirm "
+        "the order, and growth above it before the horizon is large enough does not refute it.",
+        "Proved: in a stochastic environment for one instance, and after the semicolon for the worst one.",
         "Below 0: the policy does better than every fixed arm.",
         "† played to fewer rounds, which stand in the cell.",
         *_failures(ds),

@@ -2,8 +2,6 @@
 
 import dataclasses
 
-import numpy as np
-
 from jaxbandit.theory.guarantees import Order
 
 LOWER_BOUND = "Lower bound"  # heads the row that no policy can beat
@@ -15,17 +13,19 @@ class Cell:
 
     Attributes:
       regret: Mean, lower and upper limit, at the last round played.
-      exponent: Exponent of T with its limits; NaN if mean regret is not positive throughout, or falls.
+      exponent: Exponent of T with its limits and its model error; NaN if mean regret is not positive, or falls.
       promised: The theory's exponent; 0 for log T, None if nothing is proved or the exponent is 1 or more.
-      logarithmic: The round since which regret grows no faster than log T; NaN if regret still grows faster, or falls.
+      verdict: The verdict of ``growth.gain_ratio``; empty if the record is too short for one.
+      ratio: The ratio of gains per doubling with its limits.
       played: Rounds played.
       stopped: Whether that is fewer than others played.
     """
 
     regret: tuple[float, float, float]
-    exponent: tuple[float, float, float]
+    exponent: tuple[float, float, float, float]
     promised: float | None
-    logarithmic: float
+    verdict: str
+    ratio: tuple[float, float, float]
     played: int
     stopped: bool = False
 
@@ -35,20 +35,14 @@ class Cell:
         return self.regret[2] < 0
 
     @property
-    def compared(self) -> bool:
-        """Whether the run has reached the predicted regime, so that its exponent is compared with theory.
-
-        If theory predicts log T, the run must be past the onset of the logarithmic regime. If theory predicts a power,
-        regret must surely grow no faster.
-        """
-        if self.promised is None or self.below_zero:
-            return False
-        return not np.isnan(self.logarithmic) if self.promised == 0 else self.exponent[2] <= self.promised
-
-    @property
-    def refuted(self) -> bool:
+    def above(self) -> bool:
         """Whether regret surely still grows faster than a promised power."""
         return bool(self.promised) and self.exponent[1] > self.promised
+
+    @property
+    def below(self) -> bool:
+        """Whether regret surely grows no faster than a promised power, on this instance."""
+        return bool(self.promised) and self.exponent[2] <= self.promised
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from jaxbandit.analysis import growth
 from jaxbandit.analysis.comparison.form import LOWER_BOUND, Cell, Comparison, Line, Row
 
 STYLE = """
@@ -17,8 +18,6 @@ thead th { border-bottom: 2px solid; }
 td.cell { font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.cell small { display: block; }
 td.cell b { font-weight: 600; }
-.way { opacity: 0.6; }
-.good { font-weight: 600; }
 tr.first td { border-top: 2px solid #888; }
 @media print { body { margin: 0; font-size: 9px; } }
 """
@@ -73,11 +72,10 @@ def to_latex(table: Comparison) -> str:
     out = [
         f"% {table.title}",
         r"% Needs \usepackage{booktabs,graphicx,amssymb}",
-        r"\providecommand{\way}[1]{(#1)} % an exponent on the way to its regime",
     ]
     for block in table.blocks:
         columns = "".join("l" for _ in block.columns)
-        heads = ["Algorithm", r"$\alpha$-free?", r"$\sigma$-free?", "told $T$?", "Environment", "Proved", "Opt?"]
+        heads = ["Algorithm", r"$\alpha$-free?", r"$\sigma$-free?", "given $T$?", "Environment", "Proved", "Opt?"]
         heads += ["--" if math.isnan(value) else rf"$\alpha = {value:g}$" for value in block.columns]
         out += [
             r"\begin{table}[t]",
@@ -112,45 +110,44 @@ def number(value: float) -> str:
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
 
 
+_SEEN = {
+    "logarithmic": "like log T",
+    "faster": "faster than log T",
+    "transient": "gains still fall",
+    "open": "open",
+    "falling": "falls",
+}
+
+
 def regime(cell: Cell) -> str:
-    """Returns whether the predicted growth was reached, and since which round growth is logarithmic, if it is."""
-    passed = "" if math.isnan(cell.logarithmic) else f"log T since {number(cell.logarithmic)}"
+    """Returns how regret was seen to grow: the verdict on its gains, and how it lies to a promised power."""
     if cell.below_zero:
         return "below 0"
-    if cell.promised is None:
-        return passed or "not log T"
-    if cell.promised == 0:
-        return f"✓ {passed}" if passed else "not yet log T"
-    power = f"T^{cell.promised:.2g}"
-    if math.isnan(cell.exponent[0]):
-        said = f"no exponent to hold against {power}"
-    else:
-        said = f"✓ ≤ {power}" if cell.compared else f"still above {power}" if cell.refuted else f"not surely ≤ {power}"
-    return "; ".join(filter(None, (said, passed)))
+    seen = _SEEN.get(cell.verdict, "too short")
+    if not math.isnan(cell.ratio[0]):
+        seen += f" ({cell.ratio[0]:.2f} [{cell.ratio[1]:.2f}, {cell.ratio[2]:.2f}])"
+    power = f"T^{cell.promised:.2g}" if cell.promised else ""
+    return seen + (f"; above {power}" if cell.above else f"; below {power}" if cell.below else "")
 
 
 def _exponent(cell: Cell) -> str:
-    value, low, high = cell.exponent
-    return "" if math.isnan(value) else f"T^{value:.2f} [{low:.2f}, {high:.2f}]"
+    return growth.exponent_text(*cell.exponent)
 
 
 def _markdown_cell(cell: Cell | None) -> str:
     if cell is None:
         return "–"
     mean, low, high = _limits(cell)
-    exponent = _exponent(cell)
-    exponent = exponent if cell.compared or not exponent else f"({exponent})"
-    return "<br>".join(filter(None, (f"**{mean}** [{low}, {high}]", exponent, regime(cell) + _stop(cell))))
+    return "<br>".join(filter(None, (f"**{mean}** [{low}, {high}]", _exponent(cell), regime(cell) + _stop(cell))))
 
 
 def _html_cell(cell: Cell | None) -> str:
     if cell is None:
         return '<td class="cell">–</td>'
     mean, low, high = _limits(cell)
-    exponent, kind = _exponent(cell), "" if cell.compared else ' class="way"'
-    parts = [f"<b>{mean}</b> [{low}, {high}]", f"<small{kind}>{exponent}</small>" if exponent else ""]
-    good = ' class="good"' if cell.compared else ' class="way"'
-    return f'<td class="cell">{"".join(parts)}<small{good}>{html.escape(regime(cell) + _stop(cell))}</small></td>'
+    exponent, seen = _exponent(cell), html.escape(regime(cell) + _stop(cell))
+    parts = [f"<b>{mean}</b> [{low}, {high}]", f"<small>{exponent}</small>" if exponent else ""]
+    return f'<td class="cell">{"".join(parts)}<small>{seen}</small></td>'
 
 
 def _latex_cell(cell: Cell | None) -> str:
@@ -158,12 +155,10 @@ def _latex_cell(cell: Cell | None) -> str:
         return "--"
     mean, low, high = (value.replace(",", "{,}") for value in _limits(cell))
     lines = [f"${mean}$ $[{low}, {high}]$"]
-    value, lower, upper = cell.exponent
-    if not math.isnan(value):
-        fit = f"$T^{{{value:.2f}}}$ $[{lower:.2f}, {upper:.2f}]$"
-        lines.append(fit if cell.compared else rf"\way{{{fit}}}")
-    said = regime(cell).replace("✓ ", r"\checkmark\ ").replace("log T", r"$\log T$").replace(",", r"{,}")
-    said = re.sub(r"T\^([0-9.]+)", r"$T^{\1}$", said.replace("≤ ", r"$\le$ "))
+    if exponent := _exponent(cell):
+        lines.append(re.sub(r"T\^([0-9.]+) (.*)", r"$T^{\1}$ $\2$", exponent))
+    said = regime(cell).replace("log T", r"$\log T$")
+    said = re.sub(r"T\^([0-9.]+)", r"$T^{\1}$", said)
     stop = rf" $\dagger$ ($T = {_tex_number(cell.played)}$)" if _stop(cell) else ""
     return r"\shortstack[l]{" + r" \\ ".join([*lines, said + stop]) + "}"
 
