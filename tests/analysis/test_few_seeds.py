@@ -12,7 +12,7 @@ import xarray as xr
 import jaxbandit as jb
 from jaxbandit.analysis import ranks, statistics
 from jaxbandit.report import findings, sections
-from tests.analysis.test_statistics import ROUNDS, assert_covers, curves, lognormal
+from tests.support.coverage import ROUNDS, assert_covers, curves, lognormal
 from tests.support.helpers import assert_count
 from tests.support.report_cases import kept_as_summary, study, written
 

@@ -17,27 +17,13 @@ import jaxbandit as jb
 from jaxbandit.analysis.growth import onset, slope
 from jaxbandit.analysis.ranks import holm, ranking, skewness_corrected_p
 from jaxbandit.analysis.statistics import band, bootstrap_interval, exceedance, normal_interval, quantile
+from tests.support.coverage import ROUNDS, assert_covers, curves, lognormal
 from tests.support.helpers import assert_count
-
-ROUNDS = np.geomspace(1, 2**11, 12)
 
 
 def settled(rng, *shape):
     """Like regret: most games go well, one in twenty settles on a wrong arm. Mean 2."""
     return rng.exponential(size=shape) + 20 * (rng.random(shape) < 0.05)
-
-
-def lognormal(rng, *shape):
-    """Mean 1, skewness 6.2."""
-    return rng.lognormal(-0.5, 1.0, size=shape)
-
-
-def assert_covers(covered: np.ndarray, level: float, extra: float = 0.0) -> None:
-    """At most the nominal share of misses (plus ``extra``) but for 5 sigma; and not an interval that never misses."""
-    allowed = 1 - level + extra
-    misses, trials = int((~covered).sum()), covered.size
-    assert misses <= trials * allowed + 5 * math.sqrt(trials * allowed * (1 - allowed)), misses / trials
-    assert misses > 0
 
 
 @pytest.mark.parametrize(("draw", "mean"), [(settled, 2.0), (lognormal, 1.0)])
@@ -57,13 +43,6 @@ def test_normal_intervals_cover_on_normal_samples():
     found = normal_interval(samples, 0.9)
     assert_count(int(((found.low > 0) | (found.high < 0)).sum()), 2_000, 0.1)
     np.testing.assert_allclose(found.stderr, samples.std(axis=1, ddof=1) / math.sqrt(200))
-
-
-def curves(rng, cells: int, seeds: int, exponent: float = 0.6) -> xr.DataArray:
-    """Games whose mean regret is t^exponent: a skewed factor for the game, noise for the round."""
-    factor = rng.lognormal(-0.245, 0.7, size=(cells, seeds, 1))
-    noise = 1 + 0.3 * rng.standard_normal((cells, seeds, ROUNDS.size))
-    return xr.DataArray(factor * noise * ROUNDS**exponent, dims=("cell", "seed", "round"), coords={"round": ROUNDS})
 
 
 @pytest.mark.parametrize("method", ["normal", "bootstrap"])

@@ -1,6 +1,5 @@
 """Certificates: the checks in the compiled game agree with NumPy's, hold for uniINF, and find out broken ones."""
 
-import functools
 import itertools
 import subprocess
 import sys
@@ -18,8 +17,9 @@ from jaxbandit.certify.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.engine import tallies
 from jaxbandit.game import as_arrays
 from jaxbandit.types import field, pytree
-from tests.policies import test_uniinf_facts as test_facts
-from tests.policies.test_contract import quick_jit
+from tests.support import trajectories
+from tests.support.policies import quick_jit
+from tests.support.references import states_after
 
 # The facts that speak of each mistake.
 FOUND_OUT = {
@@ -84,30 +84,14 @@ def test_broken_policies_fail(name):
 )
 def test_broken_policies_fail_in_one_game(name):
     script, policy = (
-        test_facts.heavy_tailed(0, 4.0, 1.0),
+        trajectories.heavy_tailed(0, 4.0, 1.0),
         Certified(jb.UniINFVariant(horizon=1_000.0, **CONTROLS[name])),
     )
     arm = np.floor(3 * script.uniform).astype(np.int32)
-    state = last(play_certified(policy, 3, arm, script.value))
+    state = last(states_after(policy, 3, arm, script.value))
     found = {fact for fact, count in zip(FACTS, state.violations, strict=True) if count}
     assert {"growth"} <= found
     assert found <= set.union(*FOUND_OUT.values()) - NEVER | {"growth_if_skipped"}
-
-
-def play_certified(policy, num_arms, arm, loss):
-    """The certificate's state after each round of a game with the given arms and losses."""
-    return jax.device_get(_scan(as_arrays(policy), num_arms, arm, loss))
-
-
-@functools.partial(quick_jit, static_argnums=1)
-def _scan(policy, num_arms, arm, loss):
-    def one_round(state, now):
-        t, arm, loss = now
-        after = policy.update(state, t, policy.probabilities(state, t, None), arm, loss)
-        return after, after
-
-    t = jnp.arange(1, arm.size + 1, dtype=jnp.int32)
-    return jax.lax.scan(one_round, policy.init(num_arms), (t, arm, loss))[1]
 
 
 @quick_jit
@@ -121,11 +105,11 @@ def last(states):
 
 @pytest.fixture(scope="module")
 def trajectory():
-    """A game of test_facts' scripts, and the certificate's state after each round of the same game."""
+    """A game of a script, and the certificate's state after each round of the same game."""
     with jax.enable_x64(True):
-        game = test_facts.play(jb.UniINF(horizon=1_000.0), 3, test_facts.heavy_tailed(5, 2.0, 1.2))
+        game = trajectories.play(jb.UniINF(horizon=1_000.0), 3, trajectories.heavy_tailed(5, 2.0, 1.2))
         policy = Certified(jb.UniINF(horizon=1_000.0), best_arm=1)
-        return game, play_certified(policy, 3, game.arm, game.loss)
+        return game, states_after(policy, 3, game.arm, game.loss)
 
 
 def test_sums_are_those_of_the_trajectory(trajectory):
@@ -143,7 +127,7 @@ def test_sums_are_those_of_the_trajectory(trajectory):
     }
     for name, terms in expected.items():
         np.testing.assert_allclose(found[name], np.cumsum(terms), rtol=1e-12, atol=1e-14, err_msg=name)
-    np.testing.assert_allclose(found["log_barrier"], test_facts._log_barrier_sum(game)[:-1], rtol=1e-12)
+    np.testing.assert_allclose(found["log_barrier"], trajectories.log_barrier_sum(game)[:-1], rtol=1e-12)
     np.testing.assert_allclose(states.estimates + states.estimates_lost, game.cumulative_estimate, rtol=1e-11)
     assert 5 < game.skipped.sum() < game.skipped.size - 5
     assert skip_error.any()
@@ -171,9 +155,9 @@ def test_ratios_are_those_of_the_trajectory(trajectory):
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("loss", [1e300, np.inf, -np.inf, 0.0, 1e-200])
 def test_extreme_losses_violate_nothing(loss):
-    rounds = test_facts.ROUNDS
+    rounds = trajectories.ROUNDS
     policy = Certified(jb.UniINF(horizon=100.0))
-    state = last(play_certified(policy, 3, np.arange(rounds, dtype=np.int32) % 3, np.full(rounds, loss)))
+    state = last(states_after(policy, 3, np.arange(rounds, dtype=np.int32) % 3, np.full(rounds, loss)))
     assert not state.violations.any()
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state))
 
@@ -222,9 +206,9 @@ def test_a_corrupted_update_is_found_out(fields, fact):
 )
 def test_a_wrong_minimiser_is_found_out(believed, facts):
     """x solved with S off by one part in 1e9: KKT sees it, and on one side the FTRL inequality, which is tight."""
-    script = test_facts.heavy_tailed(0, 1.0, 1.5)
+    script = trajectories.heavy_tailed(0, 1.0, 1.5)
     policy = Certified(Corrupted(horizon=1_000.0, believed=believed))
-    state = last(play_certified(policy, 3, np.floor(3 * script.uniform).astype(np.int32), script.value))
+    state = last(states_after(policy, 3, np.floor(3 * script.uniform).astype(np.int32), script.value))
     assert facts <= {name for name, count in zip(FACTS, state.violations, strict=True) if count}
 
 

@@ -18,9 +18,9 @@ import pytest
 from jaxbandit.engine import native
 from jaxbandit.engine.native import compile as compiler
 from jaxbandit.types import pytree
-from tests.engine.test_native import round_of_the_scan
 from tests.support import elsewhere
 from tests.support.blocks import keys_of, parameters_of, shape_of
+from tests.support.both_ways import round_of_the_scan
 
 ROOT = pathlib.Path(__file__).parents[2]
 on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mprotect is called as on Linux")

@@ -3,7 +3,6 @@
 Every statistical assertion has a fixed seed and z = 5, a false alarm in 1.7 million.
 """
 
-import functools
 import itertools
 import math
 
@@ -16,14 +15,11 @@ import scipy.stats
 
 import jaxbandit as jb
 from jaxbandit import random
-from jaxbandit.environments.laws import Law, Located
 from jaxbandit.types import public_fields
 from tests.support.helpers import assert_binomial, assert_mean, assert_refused
-from tests.support.laws import LAWS, MEANS, absolute_moment, losses, pareto
+from tests.support.laws import LAWS, MEANS, losses
+from tests.support.samples import ALL, CONTINUOUS, DRAWS, REGISTERED, sample
 
-DRAWS = 2_000_000
-ALL = [pytest.param(example, id=f"{name}-{n}") for name in LAWS for n, example in enumerate(LAWS[name])]
-CONTINUOUS = [param for param in ALL if param.values[0].continuous]
 # Of each of these the fast suite draws from a relative.
 SLOW = {"exponential", "frechet", "lognormal", "lomax", "outlier_mixture", "stable", "weibull"}
 
@@ -35,21 +31,6 @@ def played(params):
         pytest.param(*param.values, id=param.id, marks=[] if param.id in quick else pytest.mark.slow)
         for param in params
     ]
-
-
-REGISTERED = [name for name, cls in jb.ENVIRONMENTS.items() if issubclass(cls, Law)]
-
-
-@functools.cache
-def _sample(name, n, arm, size):
-    with jax.enable_x64(True):
-        return losses(LAWS[name][n].environment, arm, np.arange(1, size + 1))
-
-
-def sample(example, arm, size=DRAWS):
-    """Losses of the first rounds of one game in float64; kept, for several tests look at them."""
-    place = next((name, n) for name, all_ in LAWS.items() for n, one in enumerate(all_) if one is example)
-    return _sample(*place, arm, DRAWS)[:size] if arm == example.environment.num_arms - 1 else _sample(*place, arm, size)
 
 
 # The protocol
@@ -211,99 +192,6 @@ def test_hard_pair_takes_its_two_values(gap):
     assert environment.moment(1.5) == pytest.approx(1)
 
 
-# Moments
-
-
-WITH_DENSITY = [param for param in CONTINUOUS if hasattr(param.values[0].laws[0], "pdf")]
-
-
-@pytest.mark.parametrize("alpha", [0.5, 1.0, 1.1, 1.9])
-@pytest.mark.parametrize("example", WITH_DENSITY)
-def test_moment_is_that_of_the_largest_arm(example, alpha):
-    """By quadrature of SciPy's density: exact for positive and centred laws, a bound for the others."""
-    if alpha >= example.environment.moment_limit - 0.1:
-        pytest.skip("does not exist, or its integral converges too slowly")
-    expected = max(absolute_moment(law, alpha) for law in example.laws)
-    if isinstance(example.environment, Located) and (
-        example.laws[0].support()[0] >= 0 or max(example.environment.arm_means) == 0
-    ):
-        assert example.environment.moment(alpha) ** alpha == pytest.approx(expected, rel=1e-6)
-    else:
-        assert expected * (1 - 1e-6) <= example.environment.moment(alpha) ** alpha <= 2 * expected
-
-
-@pytest.mark.parametrize("alpha", [0.5, 0.9, 1.3])
-@pytest.mark.parametrize("index", [1.4, 1.8, 2.0])
-def test_moment_of_a_stable_law(index, alpha):
-    """By quadrature of its characteristic function: E|X|^p is p/(Gamma(1-p) cos(pi p/2)) int (1 - f(u)) u^(-1-p)."""
-    constant = alpha / (math.gamma(1 - alpha) * math.cos(math.pi * alpha / 2))
-    v = np.linspace(-200, 100, 300_001)  # log u
-    integral = scipy.integrate.simpson(-np.expm1(-np.exp(index * v)) * np.exp(-alpha * v), x=v)
-    environment = jb.Stable(means=[0.0], tail_index=index, scale=1.5)
-    assert environment.moment(alpha) ** alpha == pytest.approx(constant * integral * 1.5**alpha, rel=1e-6)
-    if index == 2:
-        assert environment.moment(4.0) ** 4 == pytest.approx(scipy.stats.norm(0, 1.5 * math.sqrt(2)).moment(4))
-
-
-def test_moments_known_in_closed_form():
-    assert jb.Pareto(means=[1.5, 0.5], tail_index=1.6).moment(1.0) == pytest.approx(1.5)
-    assert jb.Pareto(means=[1.0], tail_index=3.0).moment(2.0) ** 2 == pytest.approx(pareto(1.0, 3.0).moment(2))
-    assert jb.Gaussian(means=[0.0], scale=0.7).moment(2.0) == pytest.approx(0.7)
-    assert jb.Gaussian(means=[0.0], scale=0.7).moment(4.0) ** 4 == pytest.approx(scipy.stats.norm(0, 0.7).moment(4))
-    assert jb.StudentT(means=[0.0], tail_index=3.0).moment(2.0) == pytest.approx(math.sqrt(3))
-    assert jb.StudentT(means=[0.0], tail_index=6.0).moment(4.0) ** 4 == pytest.approx(scipy.stats.t(6).moment(4))
-    assert jb.Bernoulli(means=[0.2, 0.5]).moment(3.0) ** 3 == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize("alpha", [0.3, 0.7, 1.0, 1.3])
-@pytest.mark.parametrize("mean", [-3.0, 0.01, 0.4, 1.0, 20.0])
-def test_moment_bounds_a_law_with_a_mean(mean, alpha):
-    environment = jb.StudentT(means=[mean, 0.0], tail_index=1.5, scale=0.5)
-    assert absolute_moment(scipy.stats.t(1.5, loc=mean, scale=0.5), alpha) <= environment.moment(alpha) ** alpha * (
-        1 + 1e-9
-    )
-    environment = jb.Gaussian(means=[0.0, mean], scale=0.5)
-    assert absolute_moment(scipy.stats.norm(mean, 0.5), alpha) <= environment.moment(alpha) ** alpha * (1 + 1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("example", ALL)
-def test_moment_bounds_what_is_drawn(example):
-    """At an order of which |l| has a variance: the empirical moment is no more than 5 standard errors above."""
-    alpha = min(2.0, 0.45 * example.environment.moment_limit)
-    bound = example.environment.moment(alpha) ** alpha
-    empirical = []
-    for arm in range(example.environment.num_arms):
-        powers = np.abs(sample(example, arm, 500_000)) ** alpha
-        stderr = powers.std() / math.sqrt(powers.size)
-        assert powers.mean() <= bound + 5 * stderr
-        empirical.append(powers.mean())
-    assert max(empirical) >= bound / 5  # and the bound is no idle one
-
-
-@pytest.mark.parametrize("example", ALL)
-def test_moment_order(example):
-    environment = example.environment
-    if isinstance(environment, Located):
-        assert environment.moment_order == pytest.approx(min(2.0, 1 + 0.9 * (np.min(environment.tail_index) - 1)))
-    assert 1 < environment.moment_order <= 2
-    assert math.isfinite(environment.moment(environment.moment_order))
-
-
-@pytest.mark.parametrize("example", ALL)
-def test_a_moment_that_does_not_exist_is_refused(example):
-    index = example.environment.moment_limit
-    with pytest.raises(ValueError, match="alpha > 0, got 0"):
-        example.environment.moment(0)
-    with pytest.raises(ValueError, match="alpha > 0, got nan"):
-        example.environment.moment(math.nan)
-    if math.isfinite(index):
-        assert math.isfinite(example.environment.moment(index - 1e-6))
-        for alpha in (index, index + 1):
-            with pytest.raises(ValueError, match=rf"no moment of order {alpha:g}; pass alpha < {index:g}"):
-                example.environment.moment(alpha)
-
-
 # Arms with shapes of their own
 
 
@@ -340,32 +228,6 @@ def test_a_list_is_a_sweep_and_a_list_in_a_list_one_value_per_arm():
     assert ds.regret.dims == ("tail_index", "seed", "round")
     alone = jb.simulate(jb.Uniform(), jb.Pareto(means=[0.5, 1.0], tail_index=[1.2, 1.8]), horizon=50, num_seeds=3)
     np.testing.assert_array_equal(ds.loss[1], alone.loss)
-
-
-# What the theory assumes
-
-
-@pytest.mark.parametrize("example", ALL)
-def test_truncated_nonnegative_is_told_of_the_best_arm(example):
-    """E[l 1(|l| > M)] >= 0 for the best arm, on a sample; z = 5."""
-    assert example.environment.truncated_nonnegative
-    best = int(np.argmin(example.environment.means(1)))
-    drawn = np.clip(sample(example, best, 500_000), -1e3, 1e3)
-    for bound in (0.0, 0.5, 2.0, 10.0):
-        beyond = np.where(np.abs(drawn) > bound, drawn, 0)
-        assert beyond.mean() >= -5 * beyond.std() / math.sqrt(beyond.size)
-
-
-def test_assumptions_of_an_instance():
-    for make in (jb.Gaussian, jb.StudentT, jb.Stable, jb.OutlierMixture):
-        values = {"tail_index": 1.5} if "tail_index" in public_fields(make) else {}
-        assert not make(means=[-0.1, 1.0], **values).truncated_nonnegative
-        assert make(means=[0.0, 1.0], **values).truncated_nonnegative
-    assert jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.5).unique_best
-    assert not jb.Pareto(means=[0.5, 0.5, 1.0], tail_index=1.5).unique_best
-    assert jb.Pareto(means=[0.5, 1.0], tail_index=[1.5, 1.2]).moment_limit == 1.2
-    assert jb.Stable(means=[0.0], tail_index=2.0).moment_limit == math.inf
-    assert jb.HardPair(3, gap=0.1, moment_order=1.5).unique_best
 
 
 @pytest.mark.parametrize("name", REGISTERED)

@@ -3,11 +3,8 @@
 Every statistical assertion has a fixed seed and z = 5, a false alarm in 1.7 million.
 """
 
-import itertools
 import math
-from fractions import Fraction
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -15,15 +12,13 @@ import scipy.stats
 
 import jaxbandit as jb
 from jaxbandit.environments.laws import Law
-from jaxbandit.environments.schedules.drifting import reflected, walk
 from jaxbandit.studies import study
 from jaxbandit.types import field, public_fields, pytree
-from tests.policies.test_contract import quick_jit
 from tests.support.helpers import assert_refused
 from tests.support.laws import LAWS, MEANS, losses
+from tests.support.policies import quick_jit
+from tests.support.schedules import LAW, T, table_of
 
-LAW = jb.Pareto(means=MEANS, tail_index=1.6)
-T = 200
 TABLE = np.random.default_rng(0).uniform(0.1, 1.0, (T, 3))
 
 
@@ -114,16 +109,6 @@ def test_every_schedule_has_an_example(name):
         pytest.skip("no schedule: it has tests of its own")
     assert SCHEDULES.get(name), f"{name} is registered but not tested: add an instance to SCHEDULES here"
     assert all(type(environment) is jb.ENVIRONMENTS[name] for environment, _ in SCHEDULES[name])
-
-
-@jax.jit
-def _means(environment, rounds):
-    return jax.vmap(environment.means)(rounds)
-
-
-def table_of(environment, rounds=T):
-    with jax.enable_x64(True):
-        return np.asarray(_means(environment, jnp.arange(1, rounds + 1, dtype=jnp.int32)))
 
 
 @pytest.mark.parametrize(("environment", "means"), ALL)
@@ -228,174 +213,6 @@ def test_schedules_in_a_study_file():
     assert ds.regret.dims == ("policy", "environment", "seed", "round")
     assert (ds.regret[0, 0, :, -1] != ds.regret[0, 1, :, -1]).all()
     np.testing.assert_allclose(ds.regret.std("seed"), 0, atol=1e-6)  # one walk for all games
-
-
-# Switching
-
-
-def exact_ends(growth, until):
-    """Last rounds of the phases, in exact arithmetic."""
-    length, ends = 1, [1]
-    while ends[-1] < until:
-        length = math.ceil(Fraction(growth) * length)
-        ends.append(ends[-1] + length)
-    return ends
-
-
-@jax.jit
-def _phases(environment, rounds):
-    return jax.vmap(environment.phase)(rounds)
-
-
-def phases(environment, rounds):
-    return np.asarray(_phases(environment, jnp.asarray(np.resize(rounds, 4096), jnp.int32)))[: len(rounds)]
-
-
-def test_phases_grow_by_the_factor_rounded_up():
-    environment = jb.Switching(LAW)
-    high, low = np.asarray(environment.ends, np.int64)
-    ends = (high << 16) + low
-    assert ends[0] == 1
-    assert np.diff(ends)[:6].tolist() == [2, 4, 7, 12, 20, 32]
-    until = exact_ends(Fraction(8, 5), 2**31)
-    assert ends[: len(until)].tolist() == [min(end, 2**31 - 1) for end in until]
-    np.testing.assert_array_equal(phases(environment, [1, 2, 3, 4, 7, 8, 14, 15]), [0, 1, 1, 2, 2, 3, 3, 4])
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("growth", [Fraction(8, 5), Fraction(101, 100), Fraction(10)], ids=float)
-def test_phase_is_exact_at_every_boundary(growth, dtype):
-    last = 2**31 - 2
-    ends = np.array([end for end in exact_ends(growth, last) if end <= last])
-    rounds = np.unique(np.concatenate([ends - 1, ends, ends + 1, [last]]))
-    rounds = rounds[rounds >= 1]
-    with jax.enable_x64(dtype == "float64"):
-        environment = jb.Switching(LAW, growth=float(growth))
-        np.testing.assert_array_equal(phases(environment, rounds), np.searchsorted(ends, rounds))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_given_lengths(dtype):
-    with jax.enable_x64(dtype == "float64"):
-        environment = jb.Switching(LAW, lengths=[3, 1, 9_999_993, 2, 1])
-        rounds = [1, 3, 4, 5, 9_999_996, 9_999_997, 9_999_998, 9_999_999, 10_000_000, 10_000_001, 16_000_000]
-        expected = [0, 0, 1, 2, 2, 2, 3, 3, 4, 4, 4]
-        np.testing.assert_array_equal(phases(environment, rounds), expected)
-        assert phases(jb.Switching(LAW, lengths=[3]), [1, 3, 4, 1000]).tolist() == [0, 0, 0, 0]
-
-
-def test_means_and_losses_are_reversed_in_every_other_phase():
-    environment, rounds = jb.Switching(LAW, lengths=[3, 2, 4, 1, 1]), np.arange(1, 14)
-    is_reversed = np.array([0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0, 0], bool)
-    expected = np.where(is_reversed[:, None], MEANS[::-1], MEANS)
-    np.testing.assert_array_equal(table_of(environment, len(rounds)), expected)
-    for arm in range(3):
-        place = np.where(is_reversed, 2 - arm, arm)
-        np.testing.assert_allclose(losses(environment, arm, rounds), losses(LAW, place, rounds), rtol=1e-6)
-
-
-def test_switching_declares_the_moments_of_its_law():
-    environment = jb.Switching(LAW)
-    assert environment.moment_order == LAW.moment_order
-    assert environment.moment(1.3) == LAW.moment(1.3)
-
-
-# Corruption
-
-
-@jax.jit
-def _spoilt(environment, rounds):
-    return jax.vmap(environment.is_spoilt)(rounds)
-
-
-def spoilt(environment, rounds):
-    return np.flatnonzero(_spoilt(environment, jnp.arange(1, rounds + 1))) + 1
-
-
-@pytest.mark.parametrize(("budget", "horizon"), [(0, 10), (1, 1), (10, 10), (7, 1000), (1000, 4096), (3000, 4097)])
-def test_exactly_so_many_rounds_are_spoilt(budget, horizon):
-    rounds = spoilt(jb.Corrupted(LAW, budget=budget, horizon=horizon), 5000)
-    assert rounds.size == budget
-    assert (rounds <= horizon).all()
-
-
-def test_spoilt_rounds_are_drawn_evenly_and_by_seed():
-    rounds = [spoilt(jb.Corrupted(LAW, budget=500, horizon=5000, seed=seed), 5000) for seed in range(40)]
-    counts = np.bincount(np.concatenate(rounds) * 10 // 5001, minlength=10)
-    assert scipy.stats.chisquare(counts).pvalue > 1e-6
-    common = [np.intersect1d(one, other).size for one, other in itertools.pairwise(rounds)]
-    law = scipy.stats.hypergeom(5000, 500, 500)
-    assert abs(np.mean(common) - law.mean()) <= 5 * law.std() / math.sqrt(len(common)) * math.sqrt(2)
-    gaps = np.concatenate([np.diff(one) for one in rounds])
-    assert abs(np.mean(gaps == 1) - 0.1) < 5 * math.sqrt(0.09 / gaps.size)
-    large = jb.Corrupted(LAW, budget=5, horizon=5000, seed=2**32 - 1)
-    assert not np.array_equal(
-        spoilt(large, 5000), spoilt(jb.Corrupted(LAW, budget=5, horizon=5000, seed=2**32 - 2), 5000)
-    )
-
-
-def test_a_spoilt_round_exchanges_the_best_and_the_worst():
-    law = jb.Pareto(means=[0.5, 0.9, 0.1], tail_index=1.6)
-    environment = jb.Corrupted(law, budget=5, horizon=T)
-    means = table_of(environment)
-    here = np.isin(np.arange(1, T + 1), spoilt(environment, 5000))
-    np.testing.assert_allclose(means[here], [[0.5, 0.1, 0.9]] * 5)
-    np.testing.assert_allclose(means[~here], [[0.5, 0.9, 0.1]] * (T - 5))
-
-
-# Random walks
-
-_walk = jax.jit(jax.vmap(lambda seed, place: walk(seed, place, 2), (None, 0)))
-
-
-def walked(seed, places):
-    with jax.enable_x64(True):
-        return np.asarray(_walk(jnp.uint32(seed), jnp.asarray(places, jnp.int32)))
-
-
-def test_a_walk_has_independent_normal_steps():
-    path = walked(0, np.arange(20_001))
-    np.testing.assert_array_equal(path[0], 0)
-    steps = np.diff(path, axis=0)
-    for arm in range(2):
-        assert scipy.stats.kstest(steps[:, arm], scipy.stats.norm.cdf).pvalue > 1e-6
-    for lag in (1, 2, 3, 4, 8, 1024):
-        assert abs(np.mean(steps[lag:] * steps[:-lag])) < 5 / math.sqrt(2 * (20_000 - lag))
-    assert abs(np.mean(steps[:, 0] * steps[:, 1])) < 5 / math.sqrt(20_000)
-    assert abs(np.mean(steps)) < 5 / math.sqrt(40_000)
-
-
-def test_a_walk_is_the_same_wherever_it_is_asked_and_normal_far_out():
-    places = np.array([0, 1, 2, 3, 1000, 2**20, 2**31 - 1])
-    together = walked(7, places)
-    alone = np.concatenate([walked(7, [place]) for place in places])
-    np.testing.assert_allclose(together, alone, rtol=1e-12)
-    for first, last in ((5, 900), (2**20 - 1, 2**20 + 3), (2**30, 2**31 - 1)):
-        moves = np.concatenate([np.diff(walked(seed, [first, last]), axis=0).ravel() for seed in range(300)])
-        assert scipy.stats.kstest(moves / math.sqrt(last - first), scipy.stats.norm.cdf).pvalue > 1e-6
-
-
-def test_a_walk_draws_one_normal_a_level():
-    """O(log T) work at any round: the largest array has a row per level."""
-    jaxpr = jax.make_jaxpr(lambda place: walk(jnp.uint32(0), place, 2))(jnp.int32(5)).jaxpr
-    assert max(np.prod(var.aval.shape, dtype=int) for eqn in jaxpr.eqns for var in eqn.outvars) <= 2 * 2 * 32
-
-
-def test_walks_are_reflected_at_the_amplitude():
-    x = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 3.5, 4.0, -0.5, -1.5, -3.0, 101.25])
-    expected = [0.0, 0.5, 1.0, 0.5, 0.0, -1.0, -0.5, 0.0, -0.5, -0.5, 1.0, 0.75]
-    np.testing.assert_allclose(quick_jit(reflected)(jnp.asarray(x, jnp.float32), jnp.float32(1)), expected, atol=1e-4)
-    environment = jb.Drifting(LAW, "random_walk", amplitude=0.2, step=0.05)
-    moved = table_of(environment, 5000) - MEANS
-    assert np.abs(moved).max() <= 0.2 + 1e-9
-    assert (np.abs(moved).max(axis=0) > 0.15).all()
-
-
-def test_waves_beyond_the_precision_of_float32():
-    environment = jb.Drifting(LAW, "sinusoidal", amplitude=0.2, period=1000)
-    for t in (2**24 + 1, 2**30 + 77, 2**31 - 1):
-        expected = np.asarray(MEANS) + 0.2 * np.sin(2 * np.pi * ((t - 1) % 1000 / 1000 + np.arange(3) / 3))
-        np.testing.assert_allclose(environment.means(jnp.int32(t)), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("horizon", [2, 1000, 10**6])

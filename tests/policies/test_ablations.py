@@ -2,14 +2,12 @@
 
 import math
 
-import jax
 import numpy as np
 import pytest
 
 import jaxbandit as jb
-from tests.policies.test_contract import quick_jit
-from tests.policies.test_uniinf_reference import heavy_tailed_losses
 from tests.reference import uniinf
+from tests.support.references import Case, follow, heavy_tailed_losses, reference_game
 
 ROUNDS, ARMS = 300, 4
 ABLATIONS = [
@@ -23,34 +21,22 @@ ABLATIONS = [
 ]
 
 
+def scale_of(state):
+    return state.scale
+
+
 @pytest.mark.parametrize("fields", ABLATIONS, ids=str)
 @pytest.mark.usefixtures("x64")
 def test_in_step_with_the_reference(fields):
     """Whole games of 300 rounds, the arms drawn by the reference."""
-    rng, losses = np.random.default_rng(0), heavy_tailed_losses(ROUNDS, ARMS, seed=3)
-    state, rows, skips = uniinf.start(ARMS), [], 0
-    for t in range(1, ROUNDS + 1):
-        x = uniinf.probabilities(state)
-        arm = int(rng.choice(ARMS, p=x / x.sum()))
-        rows.append((t, x, arm, losses[t - 1, arm], state.scale))
-        state, info = uniinf.update(state, x, arm, losses[t - 1, arm], ROUNDS, **fields)
-        skips += info["skipped"] != losses[t - 1, arm]
-    assert (skips == 0) == (fields.get("threshold") == math.inf)
-
-    policy = jb.UniINFVariant(horizon=ROUNDS, **fields)
-
-    def step(state, row):
-        t, arm, loss = row
-        x = policy.probabilities(state, t, None)
-        return policy.update(state, t, x, arm, loss), (x, state.scale)
-
-    t, x, arm, loss, scale = (np.asarray(column) for column in zip(*rows, strict=True))
-    start = policy.init(ARMS)
-    got_x, got_scale = quick_jit(
-        lambda: jax.lax.scan(step, start, (t.astype(np.int32), arm.astype(np.int32), loss))[1]
-    )()
-    np.testing.assert_allclose(got_x, x, rtol=1e-8)
-    np.testing.assert_allclose(got_scale, scale, rtol=1e-8)
+    case = Case("uniinf_variant", uniinf.UniINF, {"horizon": ROUNDS} | fields)
+    losses = heavy_tailed_losses(ROUNDS, ARMS, seed=3)
+    game = reference_game(case, losses, read=lambda player: (player.state.scale, player.info.get("skipped")))
+    scale, skipped = zip(*game.seen, strict=True)
+    assert (np.array_equal(skipped[1:], game.loss)) == (fields.get("threshold") == math.inf)
+    got_x, got_scale = follow(case.policy(), ARMS, game.arm, game.loss, watch=scale_of)
+    np.testing.assert_allclose(got_x, game.x, rtol=1e-8)
+    np.testing.assert_allclose(got_scale, scale[:-1], rtol=1e-8)
 
 
 def test_what_skipping_and_clipping_are_for():

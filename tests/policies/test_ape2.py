@@ -11,10 +11,9 @@ import jaxbandit as jb
 from jaxbandit import random
 from jaxbandit.policies import influence
 from jaxbandit.policies.ape2 import _bonus
-from tests.policies.test_contract import quick_jit
-from tests.policies.test_references import _chosen
-from tests.policies.test_uniinf_reference import heavy_tailed_losses
 from tests.reference import ape2
+from tests.support.policies import quick_jit
+from tests.support.references import chosen, heavy_tailed_losses
 
 DEVIATION = 0.02  # of c / n^{1-1/p} times the mean of |Y/c|^p, as the docstrings promise
 
@@ -176,7 +175,7 @@ def test_scale_equivariance(form):
         ]
 
     for one, eight in zip(policies(1.0), policies(8.0), strict=True):
-        np.testing.assert_array_equal(_chosen(one, losses), _chosen(eight, losses, scale=8.0))
+        np.testing.assert_array_equal(chosen(one, losses), chosen(eight, losses, scale=8.0))
 
 
 @pytest.mark.usefixtures("x64")

@@ -5,7 +5,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.types import field, public_fields, pytree
-from tests.policies.test_contract import make
+from tests.support.policies import make
 
 pytestmark = pytest.mark.slow
 

@@ -1,36 +1,12 @@
 """Every policy in step with its NumPy reference, and the identities that join them."""
 
-import dataclasses
-import functools
-from typing import Any
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxbandit as jb
 from jaxbandit import random
-from jaxbandit.game import as_arrays
-from tests.policies.test_contract import quick_jit
-from tests.policies.test_uniinf_reference import REFERENCES, heavy_tailed_losses
-from tests.reference import adar_ucb, ape2, exp3, htinf, robust_moss, robust_ucb, sao_ht, tsallis_inf, ucb
-
-ROUNDS = 2_000
-
-
-@dataclasses.dataclass(frozen=True)
-class Pair:
-    """A policy and the class of its reference, with the fields both are given."""
-
-    name: str
-    reference: Any
-    fields: dict[str, Any] = dataclasses.field(default_factory=dict)
-    own: dict[str, Any] = dataclasses.field(default_factory=dict)  # fields the policy alone is given
-    noise: Any = None  # what the policy draws from its key, to be handed to the reference
-
-    def __str__(self):
-        return "-".join([self.name, *map(str, (self.fields | self.own).values())])
+from tests.reference import adar_ucb, ape2, exp3, htinf, robust_moss, robust_ucb, sao_ht, tsallis_inf, ucb, uniinf
+from tests.support.references import ROUNDS, Case, assert_in_step, chosen, follow, heavy_tailed_losses, reference_game
 
 
 def normals(key, num_arms):
@@ -49,139 +25,84 @@ def uniforms(key, num_arms):
 EXACT = {"form": "exact", "max_rounds": ROUNDS}
 TOLD = {"horizon": ROUNDS, "moment_order": 1.5, "moment_bound": 1.0, "failure_probability": 1e-3}
 
-PAIRS = [
-    Pair("htinf", htinf.HTINF, {"moment_order": 1.5, "moment_bound": 1.0}),
-    Pair("htinf", htinf.HTINF, {"moment_order": 1.05, "moment_bound": 3.0}),
-    Pair("htinf", htinf.HTINF, {"moment_order": 2.0, "moment_bound": 0.5}),
-    Pair("opt_htinf", htinf.OptHTINF),
-    Pair("ada_tinf", htinf.AdaTINF, {"horizon": ROUNDS}),
-    Pair("ada_tinf", htinf.AdaTINF, {"horizon": 50, "skipped_cost": "signed", "after_doubling": "zero"}),
-    Pair("tsallis_inf", tsallis_inf.TsallisINF, {"estimator": "iw"}),
-    Pair("tsallis_inf", tsallis_inf.TsallisINF, {"estimator": "rv"}),
-    Pair("exp3", exp3.Exp3),
-    Pair("ucb1", ucb.UCB1),
-    Pair("moss", ucb.MOSS, {"horizon": ROUNDS}),
-    Pair("thompson", ucb.GaussianThompson, noise=normals),
-    Pair("ape2", ape2.APE2, {"moment_order": 1.5, "scale": 1.0}, EXACT, noise=upper_uniforms),
-    Pair("mr_ucb", ape2.MRUCB, {"horizon": ROUNDS, "moment_order": 2.0, "scale": 0.5}, EXACT),
-    Pair("mr_ape", ape2.MRAPE, {"horizon": ROUNDS, "moment_order": 1.2, "scale": 2.0}, EXACT, noise=uniforms),
-    Pair("omd_lb_ht", sao_ht.OMDLBHT, TOLD),
-    Pair("sao_ht", sao_ht.SAOHT, TOLD),
-    Pair("sao_ht", sao_ht.SAOHT, TOLD | {"constant_scale": 0.01}),
-    Pair("sao_ht", sao_ht.SAOHT, TOLD | {"moment_order": 2.0, "moment_bound": 3.0, "constant_scale": 0.002}),
-    Pair("robust_moss", robust_moss.RobustMOSS, {"horizon": ROUNDS, "moment_order": 1.5, "moment_bound": 1.0}),
-    Pair(
+CASES = [
+    Case("uniinf", uniinf.UniINF, {"horizon": ROUNDS}),
+    Case("uniinf_variant", uniinf.UniINF, {"horizon": ROUNDS, "threshold": 0.5, "scale_loss": "skip"}),
+    Case("htinf", htinf.HTINF, {"moment_order": 1.5, "moment_bound": 1.0}),
+    Case("htinf", htinf.HTINF, {"moment_order": 1.05, "moment_bound": 3.0}),
+    Case("htinf", htinf.HTINF, {"moment_order": 2.0, "moment_bound": 0.5}),
+    Case("opt_htinf", htinf.OptHTINF),
+    Case("ada_tinf", htinf.AdaTINF, {"horizon": ROUNDS}),
+    Case("ada_tinf", htinf.AdaTINF, {"horizon": 50, "skipped_cost": "signed", "after_doubling": "zero"}),
+    Case("tsallis_inf", tsallis_inf.TsallisINF, {"estimator": "iw"}),
+    Case("tsallis_inf", tsallis_inf.TsallisINF, {"estimator": "rv"}),
+    Case("exp3", exp3.Exp3),
+    Case("ucb1", ucb.UCB1),
+    Case("moss", ucb.MOSS, {"horizon": ROUNDS}),
+    Case("thompson", ucb.GaussianThompson, noise=normals),
+    Case("ape2", ape2.APE2, {"moment_order": 1.5, "scale": 1.0}, EXACT, noise=upper_uniforms),
+    Case("mr_ucb", ape2.MRUCB, {"horizon": ROUNDS, "moment_order": 2.0, "scale": 0.5}, EXACT),
+    Case("mr_ape", ape2.MRAPE, {"horizon": ROUNDS, "moment_order": 1.2, "scale": 2.0}, EXACT, noise=uniforms),
+    Case("omd_lb_ht", sao_ht.OMDLBHT, TOLD),
+    Case("sao_ht", sao_ht.SAOHT, TOLD),
+    Case("sao_ht", sao_ht.SAOHT, TOLD | {"constant_scale": 0.01}),
+    Case("sao_ht", sao_ht.SAOHT, TOLD | {"moment_order": 2.0, "moment_bound": 3.0, "constant_scale": 0.002}),
+    Case("robust_moss", robust_moss.RobustMOSS, {"horizon": ROUNDS, "moment_order": 1.5, "moment_bound": 1.0}),
+    Case(
         "robust_moss",
         robust_moss.RobustMOSS,
         {"horizon": 300, "moment_order": 2.0, "moment_bound": 0.1, "level_ratio": 1.5, "exploration": 4.0},
     ),
-    Pair("robust_ucb", robust_ucb.RobustUCB, {"moment_order": 1.5, "moment_bound": 1.0}, EXACT),
-    Pair("robust_ucb", robust_ucb.RobustUCB, {"moment_order": 2.0, "moment_bound": 0.1}, EXACT),
-    Pair(
+    Case("robust_ucb", robust_ucb.RobustUCB, {"moment_order": 1.5, "moment_bound": 1.0}, EXACT),
+    Case("robust_ucb", robust_ucb.RobustUCB, {"moment_order": 2.0, "moment_bound": 0.1}, EXACT),
+    Case(
         "robust_ucb",
         robust_ucb.RobustUCB,
         {"moment_order": 1.5, "moment_bound": 0.5, "estimator": "median_of_means"},
         EXACT,
     ),
-    Pair("robust_ucb", robust_ucb.RobustUCB, {"moment_order": 2.0, "moment_bound": 1.0, "estimator": "catoni"}, EXACT),
-    Pair("adar_ucb", adar_ucb.AdaRUCB, {"horizon": ROUNDS - 1}, EXACT),
+    Case("robust_ucb", robust_ucb.RobustUCB, {"moment_order": 2.0, "moment_bound": 1.0, "estimator": "catoni"}, EXACT),
+    Case("adar_ucb", adar_ucb.AdaRUCB, {"horizon": ROUNDS - 1}, EXACT),
 ]
 
 
+# Policies without a reference, and why.
+WITHOUT = {"uniform": "it plays 1/K in every round: there is nothing to transcribe"}
+
+
 def test_every_policy_has_a_reference():
-    tested = (
-        {pair.name for pair in PAIRS} | set(REFERENCES) | {"uniform", "uniinf_variant"}
-    )  # the latter: test_ablations
-    assert set(jb.POLICIES) == tested
+    found = {case.name for case in CASES}
+    missing = set(jb.POLICIES) - found - set(WITHOUT)
+    assert not missing, f"add the references of {missing} to CASES, or say in WITHOUT why there is none"
+    assert found | set(WITHOUT) == set(jb.POLICIES), "a case or a reason names no policy"
+    assert not found & set(WITHOUT)
 
 
-def losses_for(pair: Pair, num_arms: int, rounds: int) -> np.ndarray:
+def losses_for(case: Case, num_arms: int, rounds: int) -> np.ndarray:
     """Heavy tails where the policy is made for them, [0, 1] where it is not."""
-    if pair.name in ("exp3", "tsallis_inf", "ucb1", "moss", "thompson"):
+    if case.name in ("exp3", "tsallis_inf", "ucb1", "moss", "thompson"):
         return np.random.default_rng(num_arms).random((rounds, num_arms)) * np.linspace(0.5, 1, num_arms)
     return heavy_tailed_losses(rounds, num_arms, seed=num_arms)
 
 
-@functools.cache
-def reference_game(index: int, num_arms: int, rounds: int):
-    """x, arm and loss of every round of a game the reference plays."""
-    pair = PAIRS[index]
-    table = losses_for(pair, num_arms, rounds)
-    uniforms = np.random.default_rng(1).random(rounds)
-    player = pair.reference(num_arms, **pair.fields)
-    noise = _noise(pair, num_arms, rounds)
-    xs, played, suffered = [], [], []
-    for t in range(1, rounds + 1):
-        x = player.probabilities(t, None if noise is None else noise[t - 1])
-        arm = int(np.argmax(uniforms[t - 1] * x.sum() < np.cumsum(x)))
-        player.update(t, x, arm, table[t - 1, arm])
-        xs.append(x)
-        played.append(arm)
-        suffered.append(table[t - 1, arm])
-    return np.stack(xs), np.asarray(played, np.int32), np.asarray(suffered)
-
-
-def _key(t):
-    return jax.random.fold_in(jax.random.key(5), t)
-
-
-def _noise(pair: Pair, num_arms: int, rounds: int):
-    if pair.noise is None:
-        return None
-    with jax.enable_x64(True):
-        draw = quick_jit(jax.vmap(lambda t: pair.noise(_key(t), num_arms)))
-        return np.asarray(draw(jnp.arange(1, rounds + 1)))
-
-
-def follow(pair: Pair, num_arms: int, played, suffered, x_given=None) -> np.ndarray:
-    """x of every round as the policy has it, on the given arms and losses; float64.
-
-    With ``x_given`` the policy weighs losses by the reference's x, so that rounding is not amplified by
-    play and the comparison can be long.
-    """
-    policy = as_arrays(jb.POLICIES[pair.name](**pair.fields, **pair.own))
-    rounds = len(played)
-    given = np.full((rounds, num_arms), np.nan) if x_given is None else x_given
-    rows = [np.resize(column, (ROUNDS, *column.shape[1:])) for column in (played, suffered, given)]
-    play = _follow_optimised if pair.own else _follow
-    return np.asarray(play(policy, *rows, jnp.int32(rounds)))[:rounds]
-
-
-def _rounds_of(policy, played, suffered, given, rounds):
-    """x of so many rounds; where none is given the policy goes by its own. One program for all lengths and values."""
-
-    def body(n, loop):
-        state, xs = loop
-        x = policy.probabilities(state, n + 1, _key(n + 1))
-        weights = jnp.where(jnp.isnan(given[n]), x, given[n])
-        return policy.update(state, n + 1, weights, played[n], suffered[n]), xs.at[n].set(x)
-
-    return jax.lax.fori_loop(0, rounds, body, (policy.init(given.shape[1]), jnp.zeros_like(given)))[1]
-
-
-_follow = quick_jit(_rounds_of)
-_follow_optimised = jax.jit(_rounds_of)  # exact forms: here the time is play
-
-
 def games():
-    """Every pair with two arms and with five: fast with one of them, but for what another fast pair plays nearly."""
-    for index, pair in enumerate(PAIRS):
-        heavy = bool(pair.own) or pair.name in ("sao_ht", "omd_lb_ht", "robust_moss")
-        never = pair.fields.get("estimator") == "catoni" or pair.name in ("mr_ucb", "mr_ape")
+    """Every case with two arms and with five: fast with one of them, but for what another fast case plays nearly."""
+    for index, case in enumerate(CASES):
+        heavy = bool(case.own) or case.name in ("sao_ht", "omd_lb_ht", "robust_moss")
+        never = case.fields.get("estimator") == "catoni" or case.name in ("mr_ucb", "mr_ape")
         for num_arms in (2, 5):
             slow = never or num_arms != (2 if heavy else 5)
-            yield pytest.param(index, num_arms, id=f"{num_arms}-{pair}", marks=[pytest.mark.slow] if slow else [])
+            yield pytest.param(index, num_arms, id=f"{num_arms}-{case}", marks=[pytest.mark.slow] if slow else [])
 
 
 @pytest.mark.parametrize(("index", "num_arms"), list(games()))
 @pytest.mark.usefixtures("x64")
 def test_in_step_with_the_reference(index, num_arms):
     """2000 rounds in step; 200 rounds when the policy weighs by its own x."""
-    x, played, suffered = reference_game(index, num_arms, ROUNDS)
-    np.testing.assert_allclose(follow(PAIRS[index], num_arms, played, suffered, x), x, rtol=1e-9, atol=1e-15)
-    own = follow(PAIRS[index], num_arms, played[:200], suffered[:200])
-    np.testing.assert_allclose(own, x[:200], rtol=1e-9, atol=1e-15)
-    assert len(np.unique(played)) == num_arms
+    case = CASES[index]
+    game = reference_game(case, losses_for(case, num_arms, ROUNDS))
+    assert_in_step(case, game)
+    assert len(np.unique(game.arm)) == num_arms
 
 
 ARMS, LOSSES = (0, 1, 0, 2), (0.05, -0.05, 2.0, 0.1)
@@ -230,51 +151,28 @@ PINNED = [  # policy, arms, losses, {round: x}
 @pytest.mark.usefixtures("x64")
 def test_pinned_numbers(case):
     make, played, suffered, expected = PINNED[case]
-    policy = make()
-    state = policy.init(3)
-    probabilities, update = quick_jit(lambda *now: policy.probabilities(*now, None)), quick_jit(policy.update)
-    for t in range(1, len(played) + 2):
-        x = probabilities(state, jnp.int32(t))
-        np.testing.assert_allclose(x, expected.get(t, x), rtol=1e-9)
-        if t <= len(played):
-            state = update(state, jnp.int32(t), x, jnp.int32(played[t - 1]), jnp.float64(suffered[t - 1]))
-
-
-def _chosen(policy, losses, scale=1.0):
-    """Arms a policy plays by itself on a table of losses times a scale, float64."""
-    return np.asarray(_arms_of(as_arrays(policy), losses, np.random.default_rng(2).random(len(losses)), scale))
-
-
-@quick_jit
-def _arms_of(policy, losses, uniforms, scale):
-    def body(state, row):
-        t, uniform, losses_t = row
-        x = policy.probabilities(state, t, _key(t))
-        arm = jnp.argmax(uniform * x.sum() < jnp.cumsum(x)).astype(jnp.int32)
-        return policy.update(state, t, x, arm, scale * losses_t[arm]), arm
-
-    rounds, num_arms = losses.shape
-    rows = (jnp.arange(1, rounds + 1, dtype=jnp.int32), uniforms, losses)
-    return jax.lax.scan(body, policy.init(num_arms), rows)[1]
+    x, _ = follow(make(), 3, [*played, 0], [*suffered, 0.0])  # the x after the last round is that of one more
+    for t, expected_x in expected.items():
+        np.testing.assert_allclose(x[t - 1], expected_x, rtol=1e-9)
 
 
 @pytest.mark.usefixtures("x64")
 def test_family_identities():
     """HTINF(2, sigma) is Tsallis-INF with 2 / (sigma sqrt t) where nothing is skipped; OptHTINF is HTINF(2, 1)."""
     small = 1e-3 * np.random.default_rng(0).random((300, 4))
-    at_2 = _chosen(jb.HTINF(moment_order=2.0, moment_bound=1.0), small)
-    np.testing.assert_array_equal(at_2, _chosen(jb.TsallisINF(), small))
+    at_2 = chosen(jb.HTINF(moment_order=2.0, moment_bound=1.0), small)
+    np.testing.assert_array_equal(at_2, chosen(jb.TsallisINF(), small))
     heavy = heavy_tailed_losses(150, 4, seed=0)
-    at_2 = _chosen(jb.HTINF(moment_order=2.0, moment_bound=1.0), heavy)
-    np.testing.assert_array_equal(at_2, _chosen(jb.OptHTINF(), heavy))
-    frozen = _chosen(jb.AdaTINF(horizon=1e30), heavy)  # a budget that is never spent
-    np.testing.assert_array_equal(frozen, _chosen(jb.OptHTINF(), heavy))
+    at_2 = chosen(jb.HTINF(moment_order=2.0, moment_bound=1.0), heavy)
+    np.testing.assert_array_equal(at_2, chosen(jb.OptHTINF(), heavy))
+    frozen = chosen(jb.AdaTINF(horizon=1e30), heavy)  # a budget that is never spent
+    np.testing.assert_array_equal(frozen, chosen(jb.OptHTINF(), heavy))
 
 
 @pytest.mark.usefixtures("x64")
 def test_scale_equivariance_where_it_must_hold_and_fail():
     losses = heavy_tailed_losses(150, 3, seed=3)
     told = [jb.HTINF(moment_order=1.5, moment_bound=sigma) for sigma in (1.0, 8.0)]
-    np.testing.assert_array_equal(_chosen(told[0], losses), _chosen(told[1], losses, scale=8.0))
+    np.testing.assert_array_equal(chosen(told[0], losses), chosen(told[1], losses, scale=8.0))
     for policy in (jb.UniINF(horizon=150.0), jb.OptHTINF(), jb.AdaTINF(horizon=150.0)):
-        assert (_chosen(policy, losses) != _chosen(policy, losses, scale=8.0)).any()
+        assert (chosen(policy, losses) != chosen(policy, losses, scale=8.0)).any()

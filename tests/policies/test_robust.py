@@ -8,9 +8,9 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.game import as_arrays
 from jaxbandit.policies import robust
-from tests.policies.test_contract import HORIZON, Given, play, quick_jit
 from tests.reference import adar_ucb, robust_ucb
 from tests.reference.robust_moss import RobustMOSS
+from tests.support.policies import HORIZON, Given, play, quick_jit
 
 A, B = [0.5, 3.0, -0.2], [1.0, 0.1]
 LONG = [0.2, -1.0, 5.0, 0.4, 0.1, 0.3, -0.2, 12.0]

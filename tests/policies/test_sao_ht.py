@@ -7,10 +7,9 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.policies import omd_lb_ht
-from tests.policies.test_contract import quick_jit
-from tests.policies.test_references import _chosen
-from tests.policies.test_uniinf_reference import Table, heavy_tailed_losses
 from tests.reference import sao_ht
+from tests.support.policies import quick_jit
+from tests.support.references import Table, chosen, heavy_tailed_losses, states_after
 
 TOLD = {"moment_bound": 1.0, "failure_probability": 1e-3}
 
@@ -18,14 +17,8 @@ TOLD = {"moment_bound": 1.0, "failure_probability": 1e-3}
 def played(policy, num_arms, arms, losses):
     """The states after each of these rounds, the first one before them; float64."""
 
-    @quick_jit
-    def one_round(state, t, arm, loss):
-        return policy.update(state, t, policy.probabilities(state, t, None), arm, loss)
-
-    states = [policy.init(num_arms)]
-    for t, (arm, loss) in enumerate(zip(arms, losses, strict=True), start=1):
-        states.append(one_round(states[-1], jnp.int32(t), jnp.int32(arm), jnp.float64(loss)))
-    return states
+    after = states_after(policy, num_arms, arms, losses)
+    return [policy.init(num_arms), *(jax.tree.map(lambda leaf, n=n: leaf[n], after) for n in range(len(arms)))]
 
 
 @pytest.mark.usefixtures("x64")
@@ -160,7 +153,7 @@ def test_scale_equivariance():
             cls(horizon=150.0, moment_order=1.5, moment_bound=sigma, failure_probability=0.01, constant_scale=0.002)
             for sigma in (1.0, 8.0)
         )
-        np.testing.assert_array_equal(_chosen(one, losses), _chosen(eight, losses, scale=8.0))
+        np.testing.assert_array_equal(chosen(one, losses), chosen(eight, losses, scale=8.0))
 
 
 @pytest.mark.usefixtures("x64")
@@ -168,7 +161,7 @@ def test_the_default_failure_probability_is_one_over_the_horizon():
     losses = heavy_tailed_losses(150, 3, seed=3)
     for cls in (jb.SAOHT, jb.OMDLBHT):
         fields = {"horizon": 150.0, "moment_order": 1.5, "moment_bound": 1.0, "constant_scale": 0.002}
-        same = [_chosen(cls(**fields, failure_probability=zeta), losses) for zeta in (None, 1 / 150)]
+        same = [chosen(cls(**fields, failure_probability=zeta), losses) for zeta in (None, 1 / 150)]
         np.testing.assert_array_equal(*same)
 
 

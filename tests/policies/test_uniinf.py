@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import jaxbandit as jb
 from benchmarks.accuracy import final_scales
-from tests.policies.test_uniinf_facts import (
+from tests.support.trajectories import (
     CHOICES,
     FIXED,
     NUM_ARMS,
     ROUNDS,
-    _play,
     heavy_tailed,
     play,
+    play_script,
     repeated,
     rounds_of,
 )
@@ -154,7 +154,7 @@ def test_one_arm():
 def test_hostile_losses_leave_the_state_finite(dtype, num_arms, losses, choices):
     with jax.enable_x64(dtype == "float64"):
         script = repeated([(loss, False) for loss in losses], choices)
-        (_, x, _, _, after, *_), _, _ = jax.device_get(_play(jb.UniINF(horizon=1_000.0), num_arms, script))
+        (_, x, _, _, after, *_), _, _ = jax.device_get(play_script(jb.UniINF(horizon=1_000.0), num_arms, script))
     assert x.dtype == dtype
     assert all(np.isfinite(leaf).all() for leaf in (x, *after))
     assert np.all(x > 0)

@@ -16,18 +16,8 @@ import pytest
 import jaxbandit as jb
 from jaxbandit import arms, random
 from jaxbandit.policies.uniinf import UniINFState
-from jaxbandit.types import Array, field, pytree
 from tests.reference import uniinf
-
-
-class Reference(NamedTuple):
-    """A policy of the library, and what plays by the paper.
-
-    A player has ``probabilities(t)``, [K], and ``update(t, x, arm, loss)``; it keeps its own state.
-    """
-
-    policy: Callable[[int], Any]  # of the horizon
-    player: Callable[[int, int], Any]  # of the number of arms and the horizon
+from tests.support.references import Case, Game, Table, heavy_tailed_losses, reference_game
 
 
 class States(NamedTuple):
@@ -37,21 +27,6 @@ class States(NamedTuple):
     policy: Callable[[Any, str], Any]  # the policy's, from the player's and a dtype
     expected: Callable[[Any], dict[str, np.ndarray]]  # what is compared, from the player's
     found: Callable[[Any], dict[str, np.ndarray]]  # the same from the policy's, stacked: in float64
-
-
-class UniINFPlayer:
-    """The functions of the reference as a player."""
-
-    def __init__(self, num_arms: int, horizon: int):
-        self.state, self.horizon = uniinf.start(num_arms), horizon
-
-    def probabilities(self, t: int) -> np.ndarray:
-        del t
-        return uniinf.probabilities(self.state)
-
-    def update(self, t: int, x: np.ndarray, arm: int, loss: float) -> None:
-        del t
-        self.state, _ = uniinf.update(self.state, x, arm, loss, self.horizon)
 
 
 def _shifted(cumulative_loss: np.ndarray) -> np.ndarray:
@@ -69,9 +44,11 @@ def _uniinf_found(state: UniINFState) -> dict[str, np.ndarray]:
     return {"cumulative_loss": _shifted(L + L_lost), "scale": S + S_lost}
 
 
-REFERENCES: dict[str, Reference] = {
-    "uniinf": Reference(lambda horizon: jb.UniINF(horizon=float(horizon)), UniINFPlayer),
-}
+def uniinf_case(horizon: int) -> Case:
+    return Case("uniinf", uniinf.UniINF, {"horizon": horizon})
+
+
+CASES = {"uniinf": uniinf_case}  # of the horizon
 
 STATES: dict[str, States] = {
     "uniinf": States(
@@ -83,51 +60,11 @@ STATES: dict[str, States] = {
 }
 
 
-@pytree
-class Table:
-    """An environment whose losses are given in advance."""
-
-    losses: Array = field()  # [T, K]
-
-    @property
-    def num_arms(self) -> int:
-        return self.losses.shape[1]
-
-    def means(self, t: Array) -> Array:
-        return jnp.asarray(self.losses)[t - 1]
-
-    def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        del key
-        return jnp.asarray(self.losses)[t - 1, arm]
-
-
-def heavy_tailed_losses(rounds: int, num_arms: int, seed: int) -> np.ndarray:
-    """Pareto 1.6 for even arms, Student-t for odd ones: some losses are skipped, many are negative."""
-    rng = np.random.default_rng(seed)
-    pareto = 0.6 * rng.pareto(1.6, size=(rounds, num_arms))
-    student = rng.standard_t(1.8, size=(rounds, num_arms))
-    return np.where(np.arange(num_arms) % 2 == 0, pareto, student) * (1 + 0.5 * np.arange(num_arms))
-
-
-def inverted(x: np.ndarray, uniform: float) -> int:
-    """The arm at which the prefix sums of x pass the uniform."""
-    return int(min(np.searchsorted(np.cumsum(x), uniform, side="right"), x.size - 1))
-
-
 @functools.cache
-def reference_game(name: str, num_arms: int, rounds: int):
-    """Rows (state, x, arm, loss, state after) of a game that the player plays by itself."""
-    player, read = REFERENCES[name].player(num_arms, rounds), STATES[name].read
+def game_of(name: str, num_arms: int, rounds: int) -> Game:
+    """A game that the reference plays by itself, with its states."""
     losses = heavy_tailed_losses(rounds, num_arms, seed=num_arms)
-    uniforms = np.random.default_rng(1).random(rounds)
-    rows = []
-    for t in range(1, rounds + 1):
-        before, x = read(player), player.probabilities(t)
-        arm = inverted(x, uniforms[t - 1])
-        loss = losses[t - 1, arm]
-        player.update(t, x, arm, loss)
-        rows.append((before, x, arm, loss, read(player)))
-    return rows
+    return reference_game(CASES[name](rounds), losses, read=STATES[name].read)
 
 
 def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], tolerance: float) -> None:
@@ -146,23 +83,21 @@ def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], t
 def test_round_by_round(name, num_arms, dtype, tolerance):
     rounds = 2_000
     states_of = STATES[name]
-    game = reference_game(name, num_arms, rounds)
+    game = game_of(name, num_arms, rounds)
     with jax.enable_x64(dtype == "float64"):
-        policy = REFERENCES[name].policy(rounds)
+        policy = CASES[name](rounds).policy()
 
         def play_one(state, t, arm, loss):
             x = policy.probabilities(state, t, None)
             return x, policy.update(state, t, x, arm, loss)
 
-        states = jax.tree.map(lambda *leaves: np.stack(leaves), *[states_of.policy(row[0], dtype) for row in game])
-        losses = np.asarray([row[3] for row in game], dtype)
-        played = np.asarray([row[2] for row in game], np.int32)
-        x, after = jax.jit(jax.vmap(play_one))(states, np.arange(1, rounds + 1, dtype=np.int32), played, losses)
+        states = jax.tree.map(lambda *leaves: np.stack(leaves), *[states_of.policy(s, dtype) for s in game.seen[:-1]])
+        t = np.arange(1, rounds + 1, dtype=np.int32)
+        x, after = jax.jit(jax.vmap(play_one))(states, t, game.arm, game.loss.astype(dtype))
     assert x.dtype == dtype
 
-    x_expected = np.stack([row[1] for row in game])
-    np.testing.assert_allclose(np.asarray(x, np.float64), x_expected, rtol=tolerance)
-    expected = jax.tree.map(lambda *values: np.stack(values), *[states_of.expected(row[4]) for row in game])
+    np.testing.assert_allclose(np.asarray(x, np.float64), game.x, rtol=tolerance)
+    expected = jax.tree.map(lambda *values: np.stack(values), *map(states_of.expected, game.seen[1:]))
     assert_same(states_of.found(after), expected, tolerance)
 
 
@@ -171,41 +106,40 @@ def test_round_by_round(name, num_arms, dtype, tolerance):
 def test_uniinf_increments_round_by_round(num_arms, dtype, tolerance):
     """What a round adds to L and S, which the sums above would show to fewer digits."""
     rounds = 2_000
-    game = reference_game("uniinf", num_arms, rounds)
+    game = game_of("uniinf", num_arms, rounds)
+    before = game.seen[:-1]
     with jax.enable_x64(dtype == "float64"):
         policy = jb.UniINF(horizon=float(rounds))
-        states = [_uniinf_state(uniinf.State(0 * state.cumulative_loss, state.scale), dtype) for state, *_ in game]
+        states = [_uniinf_state(uniinf.State(0 * s.cumulative_loss, s.scale), dtype) for s in before]
         states = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
-        x = np.asarray([row[1] for row in game], dtype)
-        played = np.asarray([row[2] for row in game], np.int32)
-        losses = np.asarray([row[3] for row in game], dtype)
         t = np.arange(1, rounds + 1, dtype=np.int32)
-        after = jax.jit(jax.vmap(policy.update))(states, t, x, played, losses)
+        after = jax.jit(jax.vmap(policy.update))(states, t, game.x.astype(dtype), game.arm, game.loss.astype(dtype))
     found = _uniinf_found(after)
-    info = [uniinf.update(state, x_t, arm, loss, rounds)[1] for state, x_t, arm, loss, _ in game]
+    played = zip(before, game.x, game.arm, game.loss, strict=True)
+    info = [uniinf.update(*one, rounds)[1] for one in played]
     estimate = np.stack([one["estimate"] for one in info])
     np.testing.assert_allclose(found["cumulative_loss"], _shifted(estimate), rtol=tolerance)
 
-    S = np.array([row[0].scale for row in game])
-    x_rest = np.array([np.delete(row[1], row[2]).sum() for row in game])
+    S = np.array([state.scale for state in before])
+    x_rest = np.array([np.delete(x, arm).sum() for x, arm in zip(game.x, game.arm, strict=True)])
     square = (np.array([one["clipped"] for one in info]) * x_rest) ** 2 / (num_arms * np.log(rounds))
     growth = found["scale"] - np.asarray(states.scale, np.float64)
     np.testing.assert_allclose(growth, square / (S + np.sqrt(S**2 + square)), rtol=tolerance, atol=1e-14 * S.max())
     skipped = sum(one["skipped"] == 0 for one in info)
     assert 20 <= skipped <= 1_500  # both branches are compared
-    assert min(row[3] for row in game) < -5
+    assert game.loss.min() < -5
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(
     "num_arms", [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(10, marks=pytest.mark.slow)]
 )
 def test_whole_games(name, num_arms):
     rounds, horizon = 200, 1_000
-    reference = REFERENCES[name]
+    case = CASES[name](horizon)
     losses = heavy_tailed_losses(rounds, num_arms, seed=7)
-    policy, environment = reference.policy(horizon), Table(losses=losses)
+    policy, environment = case.policy(), Table(losses=losses)
     key = jb.game_key(seed=3, n=0)
 
     def arm_uniform(t):
@@ -222,14 +156,10 @@ def test_whole_games(name, num_arms):
     uniforms = np.asarray(jax.jit(jax.vmap(arm_uniform))(np.arange(1, rounds + 1, dtype=np.int32)))
     last, (x, pulled) = jax.jit(lambda start: jax.lax.scan(body, start, length=rounds))(jb.start(policy, environment))
 
-    player, suffered = reference.player(num_arms, horizon), 0.0
-    for t in range(1, rounds + 1):
-        x_t = player.probabilities(t)
-        np.testing.assert_allclose(x[t - 1], x_t, rtol=1e-9, err_msg=f"round {t}")
-        arm = inverted(x_t, uniforms[t - 1])
-        assert np.flatnonzero(pulled[t - 1]).tolist() == [arm], f"round {t}"
-        player.update(t, x_t, arm, losses[t - 1, arm])
-        suffered += losses[t - 1, arm]
+    game = reference_game(case, losses, uniforms)
+    np.testing.assert_allclose(x, game.x, rtol=1e-9)
+    np.testing.assert_array_equal(pulled, np.arange(num_arms) == game.arm[:, None])
+    suffered = game.loss.sum()
     np.testing.assert_allclose(last.loss + last.lost[0], suffered, rtol=1e-12)
     np.testing.assert_allclose(last.regret, suffered - losses.sum(axis=0).min(), rtol=1e-9)
 

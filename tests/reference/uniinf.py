@@ -88,6 +88,29 @@ def update(
     return State(state.cumulative_loss + estimate, math.sqrt(square)), info
 
 
+class UniINF:
+    """uniINF as a player.
+
+    Attributes:
+        state: What the next round starts from.
+        info: What the last update found, as ``update`` returns it.
+    """
+
+    def __init__(self, num_arms: int, horizon: int, **changes: Any):
+        self.horizon = horizon
+        self.changes = changes  # threshold, scale_loss, damped
+        self.state = start(num_arms)
+        self.info: dict[str, Any] = {}
+
+    def probabilities(self, t: int, noise: np.ndarray | None = None) -> np.ndarray:
+        """Returns the [K] law of the arm at round t (1-based)."""
+        return probabilities(self.state)
+
+    def update(self, t: int, x: np.ndarray, arm: int, loss: float) -> None:
+        """Takes the loss of the arm drawn from x at round t."""
+        self.state, self.info = update(self.state, x, arm, loss, self.horizon, **self.changes)
+
+
 def bregman(x: np.ndarray, z: np.ndarray, scale: float) -> float:
     """Returns Div, the Bregman divergence of S times the log-barrier from z to x."""
     w = x / z - 1.0

@@ -1,0 +1,113 @@
+"""The measured table: exponents where they may be compared, and who is given what."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.analysis import comparison
+from jaxbandit.analysis.comparison import writers
+from tests.support.comparison_cases import ENVIRONMENTS, ROUNDS, games
+
+
+def growth(kind):
+    curves = {"log": 10 * np.log(4 * ROUNDS), "root": ROUNDS**0.5, "linear": 0.4 * ROUNDS, "negative": -0.1 * ROUNDS}
+    return (curves | {"saw": 100 + 10 * (np.arange(ROUNDS.size) % 2)})[kind]
+
+
+def cell(kind, promised):
+    regret = games(lambda p, e: growth(kind), ["p"], ["e"]).regret.isel(policy=0, environment=0)
+    return comparison.measured(regret, promised)
+
+
+def test_an_entry_says_what_was_seen():
+    log, linear, root = cell("log", 0.0), cell("linear", 0.7), cell("root", 0.7)
+    assert (log.verdict, linear.verdict, root.verdict) == ("logarithmic", "faster", "faster")
+    assert linear.exponent[0] == pytest.approx(1)
+    assert (linear.above, root.above, log.above) == (True, False, False)
+    assert (linear.below, root.below, log.below) == (False, True, False)
+    assert cell("negative", 0.7).below_zero
+    saw = cell("saw", 0.7)
+    assert np.isnan([*saw.exponent, *saw.ratio]).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "promised", "said"),
+    [
+        ("log", None, "like log T (1.00"),
+        ("linear", None, "faster than log T (8.00"),
+        ("root", 0.7, "faster than log T (2.83 [2.83, 2.83]); below T^0.7"),
+        ("linear", 0.7, "faster than log T (8.00 [8.00, 8.00]); above T^0.7"),
+        ("saw", 0.7, "falls"),
+        ("negative", 0.7, "below 0"),
+    ],
+)
+def test_what_a_cell_says(kind, promised, said):
+    assert writers.regime(cell(kind, promised)).startswith(said)
+
+
+def test_limits_are_told_apart():
+    shown = dataclasses.replace(cell("linear", 0.0), regret=(203_123.0, 202_789.0, 203_456.0))
+    assert writers._limits(shown) == ("203,100", "202,800", "203,500")
+    wide = dataclasses.replace(shown, regret=(26_012.0, 22_190.0, 30_640.0))
+    assert writers._limits(wide) == ("26,000", "22,200", "30,600")
+    assert writers._limits(dataclasses.replace(shown, regret=(5.0, 5.0, 5.0))) == ("5", "5", "5")
+
+
+def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
+    policies = ["uniinf", "htinf", "robust_ucb", "ape2", "my|policy_1"]
+    curves = {"pareto": growth("log"), "switching": growth("linear")}
+    ds = games(lambda p, e: curves[e], policies, ENVIRONMENTS)
+    ds["regret"] = ds.regret.where((ds.policy != "ape2") | (ds["round"] <= 512))
+    table = comparison.compared(ds, environments=ENVIRONMENTS, title="Measured & proved")
+    (block,) = table.blocks
+    assert (block.num_arms, block.columns) == (2, (1.5,))
+    told = {row.policy: row.told for row in block.rows}
+    both = ("α", "σ")
+    assert told == {
+        "Lower bound": None,
+        "uniINF": ("T",),
+        "HTINF": both,
+        "RobustUCB": both,
+        "APE²": ("α",),
+        "my|policy_1": None,
+    }
+    uniinf = block.rows[1]
+    assert [line.stochastic for line in uniinf.lines] == [True, False]
+    assert uniinf.lines[0].cells[0].verdict == "logarithmic"
+    assert uniinf.lines[1].cells[0].promised == pytest.approx(1 / 1.5)
+    assert uniinf.lines[1].cells[0].above
+    assert block.rows[3].lines[1].order is None
+    assert block.rows[4].lines[0].cells[0].stopped
+
+    made = comparison.write(ds, tmp_path / "table", environments=ENVIRONMENTS, title="Measured & proved")
+    page, markdown, latex = (path.read_text() for path in made)
+    mean = float(ds.regret.sel(policy="uniinf", environment="pareto").isel(round=-1).mean())
+    assert "<h1>Measured &amp; proved</h1>" in page
+    assert f"<b>{mean:.3g}</b>" in page
+    assert "http" not in page
+    rows = [line for line in markdown.splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + 2 * (1 + len(policies))
+    assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
+    assert rows[2].startswith("| **Lower bound** | – | – | – | stochastic: one instance | Σ (σ^α/Δ)^(1/(α−1)) log T |")
+    assert f"**{mean:.3g}**" in rows[4]
+    assert "like log T (1.0" in rows[4]
+    assert "; above T^0.67" in rows[5]
+    assert "✓" not in rows[4].rsplit("|", 2)[1]  # one instance confirms no bound
+    assert "† T = 512" in rows[10]
+    assert r"Measured \& proved" in latex
+    assert r"my|policy\_1" in latex
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 1
+    body = [line for line in latex.splitlines() if line.endswith(r"\\") and line.count("&")]
+    assert {line.replace(r"\&", "").count("&") for line in body} == {7}
+    assert latex.count("{") == latex.count("}")
+
+
+def test_the_table_needs_every_seed_and_every_environment():
+    ds = games(lambda p, e: growth("log"), ["uniinf"], ["pareto"])
+    with pytest.raises(ValueError, match="no environment is given for 'pareto'"):
+        comparison.compared(ds, environments={})
+    with pytest.raises(ValueError, match='keep = "seeds"'):
+        comparison.compared(jb.summary(ds), environments=ENVIRONMENTS)

@@ -1,0 +1,186 @@
+"""Which way a pair is played, and what is said if a primitive has no rule or a policy is wrong."""
+
+import inspect
+import warnings
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import jaxbandit as jb
+from jaxbandit.engine import native, runner, ways
+from jaxbandit.engine.native.kernel import Writer
+from jaxbandit.types import field, pytree
+from tests.support.blocks import shape_of
+from tests.support.both_ways import ENVIRONMENTS, FAIR, POLICIES, each, environment_of, means, policy_of
+from tests.support.policies import quick_jit
+
+# Which way is taken
+
+
+def test_every_registered_pair_is_said_to_be_native():
+    for name in POLICIES:
+        assert runner.way_of(policy_of(name), FAIR, (), "float32", None) == "native", name
+    for name in ENVIRONMENTS:
+        assert runner.way_of(jb.Uniform(), environment_of(name, 3), (), "float32", None) == "native", name
+
+
+def lowers(policy, environment):
+    """Writes the kernel of a pair; raises ``UnsupportedError`` where a primitive has no rule."""
+    text = Writer(native.games.programs_of(shape_of(policy, environment)), 8, "x86_64", 20).source().text
+    assert "define void @play" in text
+
+
+# Policies with three arms in float32 are played in test_native.py.
+few_arms = pytest.mark.parametrize("num_arms", [1, pytest.param(2, marks=pytest.mark.slow)])
+
+
+@few_arms
+@pytest.mark.parametrize("name", each(POLICIES))
+def test_every_policy_is_lowered(name, num_arms):
+    lowers(policy_of(name), jb.Bernoulli(means=means(num_arms)))
+
+
+@few_arms
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_every_environment_is_lowered(name, num_arms):
+    lowers(jb.Uniform(), environment_of(name, num_arms))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_arms", [1, 2, 3])
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_is_lowered_in_float64(name, num_arms, x64):
+    lowers(policy_of(name), jb.Bernoulli(means=means(num_arms)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_arms", [1, 2, 3])
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_every_environment_is_lowered_in_float64(name, num_arms, x64):
+    lowers(jb.Uniform(), environment_of(name, num_arms))
+
+
+@pytree
+class Spectral:
+    """Plays the first arm of the least total loss, which is the least eigenvalue of a diagonal matrix."""
+
+    sure: ClassVar[bool] = True
+
+    def init(self, num_arms):
+        return jnp.zeros(num_arms)
+
+    def least(self, state):
+        return jnp.round(lax.linalg.eigh(jnp.diag(state), symmetrize_input=False)[1][0])
+
+    def probabilities(self, state, t, key):
+        return (jnp.arange(3, dtype=jnp.int32) == jnp.argmax(state == self.least(state))).astype(state.dtype)
+
+    def update(self, state, t, x, arm, loss):
+        return state.at[arm].add(loss)
+
+
+@pytree
+class Plain(Spectral):
+    """The same by a minimum."""
+
+    def least(self, state):
+        return jnp.min(state)
+
+
+@pytree
+class Deep(Spectral):
+    """The same by a function that JAX compiles on its own, whose equations do not know who called it."""
+
+    def least(self, state):
+        return jnp.round(jnp.linalg.eigvalsh(jnp.diag(state))[0])
+
+
+def assert_told(said, policy, word):
+    """One warning, which names the primitive and the line of the policy with a word."""
+    assert [entry.category for entry in said] == [UserWarning]
+    message, (lines, first) = str(said[0].message), inspect.getsourcelines(policy)
+    line = first + next(n for n, text in enumerate(lines) if word in text)
+    assert f"{policy.__name__} in Bernoulli uses 'eigh' at {__file__}:{line}, " in message, message
+
+
+def test_a_policy_without_a_rule_is_played_by_the_scan():
+    """Losses are 0 and 1, so that the eigenvalues are whole numbers and both policies play the same games."""
+    options = {"horizon": 30, "num_seeds": 12}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        played = [jb.simulate(Spectral(), FAIR, **options) for _ in range(2)]
+        assert runner.way_of(Spectral(), FAIR, (), "float32", None) == "scan"
+    assert_told(said, Spectral, "eigh(")
+    plain = jb.simulate(Plain(), FAIR, **options)
+    assert played[0].attrs["device"].startswith("scan") and plain.attrs["device"].startswith("native")
+    assert len(np.unique(plain.loss)) > 1 and (plain.pulls.sum("arm").isel(round=-1) == 30).all()
+    for ds in played:
+        np.testing.assert_array_equal(ds.pulls, plain.pulls)
+        np.testing.assert_array_equal(ds.loss, plain.loss)
+        np.testing.assert_allclose(ds.regret, plain.regret, rtol=1e-6)
+
+
+def test_the_line_is_told_of_a_primitive_inside_of_a_compiled_function():
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert runner.way_of(Deep(), FAIR, (), "float32", None) == "scan"
+    assert_told(said, Deep, "eigvalsh(")
+
+
+# Policies that are wrong
+
+
+@pytree
+class Broken:
+    """Plays what is no probability vector."""
+
+    wrong: jax.Array = field(vector=True)
+
+    def init(self, num_arms):
+        return jnp.zeros(num_arms)
+
+    def probabilities(self, state, t, key):
+        wrong = jnp.asarray(self.wrong)
+        return jnp.where(wrong == NAN, jnp.nan, wrong)
+
+    def update(self, state, t, x, arm, loss):
+        return state
+
+
+NAN = 98.0  # fields refuse NaN
+WRONG = {"nan": [NAN, 0.5, 0.5], "negative": [1.5, -0.5, 0.0], "sum of 10": [5.0, 3.0, 2.0]}
+
+
+@pytest.mark.parametrize("way", ways.WAYS)
+def test_a_broken_policy_fails_in_round_1(way):
+    right = [0.2, 0.3, 0.5]
+    points = jb.grid(Broken, wrong=[*WRONG.values(), right])
+    ds = jb.simulate(points, FAIR, horizon=5, num_seeds=4, record=[1, 5], engine=jb.Engine(way=way))
+    assert ds.failed.values.tolist() == [[1] * 4] * 3 + [[0] * 4]
+    assert np.isnan(ds.regret.values[:3]).all() and np.isfinite(ds.regret.values[3]).all()
+    assert (ds.pulls.values[:3] == 0).all() and (ds.pulls.values[3].sum(axis=-1) == [1, 5]).all()
+
+
+@pytest.mark.parametrize("way", ways.WAYS)
+def test_a_broken_policy_fails_in_play(way):
+    play, keys = jax.jit(jb.play, static_argnames="way"), jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(4))
+    for wrong in WRONG.values():
+        out = play(Broken(wrong=np.float32(wrong)), FAIR, keys, jnp.array([1, 5]), way=way)
+        assert (out["failed"] == 1).all() and (out["pulls"] == 0).all()
+        assert np.isnan(out["regret"]).all()
+
+
+def test_a_broken_policy_fails_in_a_step():
+    step = quick_jit(lambda policy, state, key: jb.step(policy, FAIR)(state, key))
+    for wrong in WRONG.values():
+        policy = Broken(wrong=np.float32(wrong))
+        state, key = jb.start(policy, FAIR), jb.game_key(0, 0)
+        for _ in range(2):
+            state = step(policy, state, key)
+        assert int(state.failed) == 1 and int(state.t) == 2
+        assert np.isnan(state.regret)
+        assert (np.asarray(state.pulls) == 0).all()
