@@ -16,10 +16,10 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The examples of docstrings are slow tests: each compiles a game of its own."""
+    """Marks the examples of docstrings, which are a step of their own: each compiles a game."""
     for item in items:
         if isinstance(item, pytest.DoctestItem):
-            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.doctest)
 
 
 @pytest.fixture

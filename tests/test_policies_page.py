@@ -34,6 +34,7 @@ def test_the_walk_through_runs():
     assert float(ds.regret.isel(round=-1).mean()) < 60  # uniform play: 80
     paper = names["Reference"](3, 200)
     first = ds.isel(traced_seed=0)
-    for x, arm, loss in zip(first.trace_x.values, first.trace_arm.values, first.trace_loss.values, strict=True):
-        np.testing.assert_allclose(x, paper.probabilities(), rtol=1e-9)
-        paper.update(x, int(arm), loss)
+    rounds = zip(first.trace_x.values, first.trace_arm.values, first.trace_loss.values, strict=True)
+    for t, (x, arm, loss) in enumerate(rounds, start=1):
+        np.testing.assert_allclose(x, paper.probabilities(t), rtol=1e-9)
+        paper.update(t, x, int(arm), loss)

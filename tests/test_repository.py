@@ -130,6 +130,57 @@ def test_rooms_are_tidy():
     assert not [path for path in PACKAGE.rglob("__init__.py") if not ast.get_docstring(ast.parse(path.read_text()))]
 
 
+def tests_imported(source: str) -> list[str]:
+    """Returns the test modules that a file of the tests imports."""
+    named = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            named += [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
+            named += [f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names]
+    return [name for name in named if any(part.startswith("test_") for part in name.split("."))]
+
+
+def misplaced(path: str, packages: set[str]) -> bool:
+    """Whether a test module lies neither in tests/ nor in a folder with the name of a package."""
+    folder, _, name = path.rpartition("/")
+    return name.startswith("test_") and folder not in {"tests", *(f"tests/{package}" for package in packages)}
+
+
+def test_tests_mirror_the_package():
+    """No test module imports another, and every one lies where its package says; support code has a docstring."""
+    files = sorted((ROOT / "tests").rglob("*.py"))
+    found = {str(path): tests_imported(path.read_text(encoding="utf-8")) for path in files}
+    assert not {path: names for path, names in found.items() if names}
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert not [path for path in files if misplaced(path.relative_to(ROOT).as_posix(), packages)]
+    shared = [path for path in files if path.parent.name in ("support", "reference")]
+    assert not [path for path in shared if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
+    assert not [path for path in shared if path.name.startswith("test_")]
+    for package in packages:
+        assert list((ROOT / "tests" / package).glob("test_*.py")), f"no tests of jaxbandit.{package}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tests.store.test_damage import done",
+        "from tests.store import test_damage",
+        "from .test_damage import done",
+        "def later():\n    import tests.test_arms",
+    ],
+)
+def test_an_import_of_a_test_module_is_noticed(source):
+    assert tests_imported(source)
+    assert not tests_imported("from tests.support.stores import STUDY\nfrom jaxbandit import testing")
+
+
+def test_a_misplaced_test_module_is_noticed():
+    assert misplaced("tests/storage/test_damage.py", {"store"})
+    assert misplaced("tests/support/test_damage.py", {"store"})
+    assert not misplaced("tests/store/test_damage.py", {"store"})
+
+
 @pytest.mark.parametrize("path", sorted((PACKAGE / "moved").glob("*.py")), ids=lambda path: path.stem)
 def test_an_old_path_says_where_its_module_is_now(path):
     """In a process of its own: the module is imported once."""
