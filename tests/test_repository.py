@@ -130,7 +130,7 @@ def test_rooms_are_tidy():
     assert not [path for path in PACKAGE.rglob("__init__.py") if not ast.get_docstring(ast.parse(path.read_text()))]
 
 
-def tests_imported(source: str) -> list[str]:
+def imported_tests(source: str) -> list[str]:
     """Returns the test modules that a file of the tests imports."""
     named = []
     for node in ast.walk(ast.parse(source)):
@@ -150,7 +150,7 @@ def misplaced(path: str, packages: set[str]) -> bool:
 def test_tests_mirror_the_package():
     """No test module imports another, and every one lies where its package says; support code has a docstring."""
     files = sorted((ROOT / "tests").rglob("*.py"))
-    found = {str(path): tests_imported(path.read_text(encoding="utf-8")) for path in files}
+    found = {str(path): imported_tests(path.read_text(encoding="utf-8")) for path in files}
     assert not {path: names for path, names in found.items() if names}
     packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     assert not [path for path in files if misplaced(path.relative_to(ROOT).as_posix(), packages)]
@@ -171,8 +171,8 @@ def test_tests_mirror_the_package():
     ],
 )
 def test_an_import_of_a_test_module_is_noticed(source):
-    assert tests_imported(source)
-    assert not tests_imported("from tests.support.stores import STUDY\nfrom jaxbandit import testing")
+    assert imported_tests(source)
+    assert not imported_tests("from tests.support.stores import STUDY\nfrom jaxbandit import testing")
 
 
 def test_a_misplaced_test_module_is_noticed():

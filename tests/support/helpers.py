@@ -1,4 +1,4 @@
-"""What several tests share: assertions with a stated false-alarm rate, refusals, streams of given words."""
+"""Assertions with a stated false-alarm rate, refusals, streams of given words, and the peak memory of a process."""
 
 import pathlib
 
