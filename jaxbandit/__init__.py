@@ -63,6 +63,7 @@ if _typing.TYPE_CHECKING:
     from jaxbandit.analysis.growth import onset as onset
     from jaxbandit.analysis.growth import slope as slope
     from jaxbandit.analysis.ranks import ranking as ranking
+    from jaxbandit.analysis.risk import claims as claims
     from jaxbandit.analysis.statistics import band as band
     from jaxbandit.analysis.statistics import exceedance as exceedance
     from jaxbandit.analysis.statistics import quantile as quantile
@@ -83,6 +84,7 @@ _LATER = {
     "Family": "search.families",
     "Study": "studies.study",
     "band": "analysis.statistics",
+    "claims": "analysis.risk",
     "compare": "dataset.results",
     "exceedance": "analysis.statistics",
     "load": "store.assemble",
