@@ -13,12 +13,14 @@ import xarray as xr
 
 from jaxbandit.analysis import statistics
 from jaxbandit.game import at_horizon
+from jaxbandit.search import evolution
 from jaxbandit.search.arena import FINALISTS, STEPS, TEST, Arena, Told, derived_seed
 from jaxbandit.search.descent import Descent
-from jaxbandit.search.evolution import Evolution, default_population
+from jaxbandit.search.evolution import Evolution
 from jaxbandit.search.families import Family
 from jaxbandit.search.optimisers import make_optimiser
 from jaxbandit.search.traces import DONE, Trace
+from jaxbandit.store.cells import NUMERICS
 from jaxbandit.studies.sections import Worst
 from jaxbandit.theory import bounds
 
@@ -29,7 +31,7 @@ EVOLUTION_DIMS = {
     "point": ("point_number", "parameter"),
     "estimate": ("point_number",),
     "value": ("parameter",),
-    "step_size": (),
+    "step_size": (),  # the spread of the generation's points, as a share of the box
 }
 GRADIENT_DIMS = {"value": ("parameter",), "gradient": ("parameter",), "gradient_stderr": ("parameter",), "estimate": ()}
 
@@ -52,13 +54,18 @@ class Adversary:
         self._given = at_horizon(family.environment, horizon)
         self._scale(self._given)  # raises an error if there is no unit
         policy(self._given, horizon)
-        self.population = settings.population or default_population(len(self.box.names))
+        self.population = settings.population or evolution.default_population(len(self.box.names))
+        if settings.method == "evolution":
+            evolution.load_cma()  # raises an error before any game if the package is missing
 
     def about(self) -> dict[str, Any]:
         """Returns everything that determines the trace."""
         settings = {name: value for name, value in dict(self.settings).items() if name not in ("optimiser", "horizons")}
+        version = {"evolution": evolution.VERSION} if self.settings.method == "evolution" else {}
         return {
             "kind": "worst",
+            "numerics": NUMERICS,
+            **version,
             "policy": repr(self._policy(self._given, self.horizon)),
             "environment": repr(self._given),
             "horizon": self.horizon,
@@ -104,13 +111,14 @@ class Adversary:
             scans=min(SCANS, s.steps // 3),
         )
         for row in trace.rows:
-            search.tell(self._told_again(trace, search.ask(), row["point"]), -row["estimate"])
+            self._check_recorded(trace, self.box.from_unit(search.ask()), row["point"])
+            search.tell(-row["estimate"])
         for n in range(len(trace.rows), s.steps):
             points = search.ask()
             values = self.box.from_unit(points)
             games = self._play(values, s.num_seeds, arena, luck=STEPS, first_seed=n * s.num_seeds)
-            row = {"value": self.box.from_unit(search.mean), "step_size": search.step}
-            search.tell(points, -games.mean(axis=-1))
+            row = {"value": self.box.from_unit(search.mean), "step_size": points.std(axis=0).mean()}
+            search.tell(-games.mean(axis=-1))
             trace.add(point=values, estimate=games.mean(axis=-1), **row)
         return self.box.from_unit(search.mean)
 
@@ -125,7 +133,7 @@ class Adversary:
             seed=derived_seed(self.seed, STEPS),
         )
         for row in trace.rows:
-            self._told_again(trace, self.box.from_free(descent.place), row["value"])
+            self._check_recorded(trace, self.box.from_free(descent.place), row["value"])
             descent.tell(row["gradient"])
         groups = min(GROUPS, s.num_seeds // 2) if s.gradient == "spsa" else 1
         seeds = s.num_seeds // groups
@@ -138,12 +146,10 @@ class Adversary:
             trace.add(value=value, gradient=found.value, gradient_stderr=found.stderr, estimate=found.objective)
         return self.box.from_free(descent.place)
 
-    def _told_again(self, trace: Trace, points: np.ndarray, recorded: np.ndarray) -> np.ndarray:
-        """Returns the points of a step; raises an error if they differ from those of the recorded search."""
-        values = self.box.from_unit(points) if self.settings.method == "evolution" else points
+    def _check_recorded(self, trace: Trace, values: np.ndarray, recorded: np.ndarray) -> None:
+        """Raises an error if the values of a step differ from those of the recorded search."""
         if not np.array_equal(values, recorded):
             raise ValueError(f"{trace.path} does not follow from this search; use another directory, or delete it")
-        return points
 
     def _chosen(self, trace: Trace, last: np.ndarray, arena: Arena) -> tuple[np.ndarray, float]:
         """Chooses the best finalist on other random numbers; returns it with the largest estimate of the search."""

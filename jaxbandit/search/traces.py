@@ -18,6 +18,7 @@ from jaxbandit.version import __version__
 
 SECONDS = 5.0  # between two writes of a running search
 DONE = "done"  # the attribute of a file whose search has ended
+VERSIONS = ("numerics", "evolution")  # what a search says of its version, and not of its settings
 
 Dims = Mapping[str, tuple[str, ...]]
 
@@ -75,6 +76,13 @@ class Trace:
                 f"{path} is not the trace of a search ({reason}); choose another directory (--out), or move the file"
             ) from None
         differing = sorted(key for key in {*said, *self._about} if said.get(key) != self._about.get(key))
+        older = [key for key in differing if key in VERSIONS]
+        if older:
+            raise ValueError(
+                f"{path} was made by another version of jaxbandit ({ds.attrs.get('jaxbandit')}), whose searches have "
+                f"other numbers ({older[0]} = {said.get(older[0])!r}, now {self._about.get(older[0])!r}); "
+                "choose another directory (--out), or delete the file"
+            )
         if differing:
             key = differing[0]
             raise ValueError(

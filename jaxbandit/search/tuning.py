@@ -21,6 +21,7 @@ from jaxbandit.search.descent import Descent, contributions
 from jaxbandit.search.families import Environments
 from jaxbandit.search.optimisers import make_optimiser
 from jaxbandit.search.traces import DONE, Trace
+from jaxbandit.store.cells import NUMERICS
 from jaxbandit.studies.sections import Tune
 
 LEVEL = 0.95  # coverage of the intervals
@@ -78,6 +79,7 @@ class Tuner:
         """Returns everything that determines the trace."""
         return {
             "kind": "tune",
+            "numerics": NUMERICS,
             "policy": repr(self.default),
             "environments": self._environments.about(),
             "held_out": self._held_out.about(),

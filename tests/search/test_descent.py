@@ -121,7 +121,7 @@ def test_evolution_finds_a_rotated_valley_under_noise():
         points = search.ask()
         assert np.array_equal(points, search.ask()) and points.min() >= 0 and points.max() <= 1
         values = (((points - target) @ turn) ** 2).sum(axis=1) + 1e-3 * rng.standard_normal(24)
-        search.tell(points, values)
+        search.tell(values)
     assert np.abs(search.mean - target).max() < 0.1
 
 
@@ -133,13 +133,12 @@ def test_evolution_looks_at_the_whole_cube_first():
         return np.minimum(near, 40 * ((points - 0.9) ** 2).sum(axis=1) - 1)
 
     for scans, found in ((4, 0.9), (0, 0.5)):
-        search = Evolution(2, population=16, seed=0, scans=scans)
-        search.step = 0.1
+        search = Evolution(2, population=16, seed=0, scans=scans, step=0.1)
         first = []
         for n in range(40):
             points = search.ask()
             first += [points] if n < scans else []
-            search.tell(points, valley(points))
+            search.tell(valley(points))
         assert np.abs(search.mean - found).max() < 0.05
         for column in np.concatenate(first).T if scans else ():
             assert np.array_equal(np.sort((column * 64).astype(int)), np.arange(64))
@@ -150,7 +149,7 @@ def test_evolution_reaches_an_edge_and_puts_nan_last():
     for _ in range(40):
         points = search.ask()
         values = np.where(points[:, 1] > 0.8, np.nan, -points[:, 0] - points[:, 1])
-        search.tell(points, values)
+        search.tell(values)
     assert search.mean[0] > 0.999 and 0.7 < search.mean[1] <= 0.8
 
 
