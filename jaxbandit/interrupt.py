@@ -32,13 +32,14 @@ def interruptible(work: Callable[[threading.Event], T]) -> T:
 
     thread = threading.Thread(target=target, daemon=True)
     with _terminated_as_interrupted():
-        thread.start()
         try:
+            thread.start()
             while thread.is_alive():
                 thread.join(0.1)
         except KeyboardInterrupt:
             stop.set()
-            thread.join(GRACE_SECONDS)
+            with contextlib.suppress(RuntimeError):  # the thread had not yet begun
+                thread.join(GRACE_SECONDS)
             raise InterruptedRunError(saved=not thread.is_alive()) from None
     if "error" in outcome:
         raise outcome["error"]

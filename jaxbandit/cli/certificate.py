@@ -1,66 +1,25 @@
-"""The commands ``jaxbandit sensitivity`` and ``jaxbandit certify``."""
+"""The command ``jaxbandit certify``."""
 
-import json
-import pathlib
-import shlex
-import sys
+import warnings
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from jaxbandit.cli.options import Quick, make_console
 from jaxbandit.engine import Engine
-from jaxbandit.studies.study import Study
-
-
-def sensitivity(
-    study: Annotated[pathlib.Path, typer.Argument(help="A study file (TOML) with a section `sensitivity`.")],
-    out: Annotated[pathlib.Path | None, typer.Option(help="Results directory; default results/STUDY.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Run a cut-down version that takes seconds.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print only the results, as JSON.")] = False,
-    formats: Annotated[str, typer.Option("--format", help="File endings of the figures, comma-separated.")] = "png",
-) -> None:
-    """Measures how parameters change regret: derivatives, Sobol' indices, screening; writes datasets and figures."""
-    from jaxbandit import sensitivity as asked
-    from jaxbandit.sensitivity import tables
-
-    plan = Study.load(study, quick=quick)
-    directory = out or pathlib.Path("results") / (f"{study.stem}-quick" if quick else study.stem)
-    console = Console(width=None if sys.stdout.isatty() else 160, quiet=quiet or as_json)
-    try:
-        results = asked.run(
-            plan,
-            directory,
-            engine=Engine(progress=not (quiet or as_json)),
-            notice=lambda kind, there: console.print(f"{kind}: {'found' if there else 'playing'}", highlight=False),
-        )
-    except KeyboardInterrupt:
-        command = ["jaxbandit", "sensitivity", str(study), *(["--out", str(out)] if out else [])]
-        command += ["--quick"] if quick else []
-        print(f"\nstopped; finished results are in {directory}. To continue: {shlex.join(command)}", file=sys.stderr)
-        raise typer.Exit(130) from None
-    figures = asked.draw(results, directory / "figures", formats=[ending.strip() for ending in formats.split(",")])
-    if as_json:
-        print(json.dumps({kind: tables.rows(ds) for kind, ds in results.items()}, indent=1))
-    for kind, ds in results.items():
-        console.print(tables.table(ds))
-        for sentence in tables.remarks(ds):
-            console.print(sentence, markup=False, highlight=False)
-        console.print(f"dataset {directory / 'sensitivity' / kind}.nc", markup=False, highlight=False)
-    for figure in figures:
-        console.print(f"figure  {figure}", markup=False, highlight=False)
 
 
 def certify(
-    quick: Annotated[bool, typer.Option("--quick", help="Run a cut-down version that takes a minute.")] = False,
+    quick: Quick = False,
     environment: Annotated[
         list[str] | None,
         typer.Option(
             "--environment",
-            "--world",
             help="A study file, or '{name = \"pareto\", means = [0.5, 1.0], tail_index = 1.3}'; repeatable.",
         ),
+    ] = None,
+    world: Annotated[
+        list[str] | None, typer.Option("--world", hidden=True, help="The old name of --environment.")
     ] = None,
     horizon: Annotated[int | None, typer.Option(help="Rounds of each game.")] = None,
     num_seeds: Annotated[int | None, typer.Option(help="Seeds, that is games, per environment.")] = None,
@@ -68,10 +27,12 @@ def certify(
     controls: Annotated[bool, typer.Option(help="Also check three broken variants of uniINF, which must fail.")] = True,
 ) -> None:
     """Plays uniINF in float64 and checks its proved facts at every round; exits with code 1 if a fact fails."""
-    from jaxbandit.certify import certificates as certificates
+    from jaxbandit.certify import certificates
 
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    named = [certificates.read_environments(text) for text in environment or ()]
+    console = make_console()
+    if world:
+        warnings.warn("--world is now called --environment; the old name goes in the next release", stacklevel=2)
+    named = [certificates.read_environments(text) for text in [*(environment or ()), *(world or ())]]
     environments = {label: w for part in named for label, w in part.items()} or certificates.default_environments(
         (2,) if quick else (2, 10)
     )

@@ -1,44 +1,85 @@
-"""The commands ``jaxbandit tune`` and ``jaxbandit worst``."""
+"""The commands ``jaxbandit sensitivity``, ``jaxbandit tune`` and ``jaxbandit worst``."""
 
 import json
-import os
 import pathlib
-import shlex
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 
+from jaxbandit.cli.options import (
+    FORMATS,
+    Data,
+    Formats,
+    Json,
+    Out,
+    Quick,
+    Quiet,
+    StudyFile,
+    endings,
+    make_console,
+    results_directory,
+)
 from jaxbandit.engine import Engine
-from jaxbandit.interrupt import InterruptedRunError, interruptible
 from jaxbandit.studies.study import Study
 
 if TYPE_CHECKING:
     from jaxbandit.search.study import Found
 
-StudyFile = Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")]
-Out = Annotated[pathlib.Path | None, typer.Option(help="Results directory; default results/STUDY.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Run a cut-down version that takes seconds.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print only the results, as JSON.")]
+KEPT_STEPS = "the steps so far are kept"
+KEPT_RESULTS = "finished results are kept"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the commands to ``app``."""
-    app.command()(tune)
-    app.command()(worst)
+def sensitivity(
+    study: StudyFile,
+    out: Out = None,
+    quick: Quick = False,
+    data: Data = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    formats: Formats = FORMATS,
+) -> None:
+    """Measures how parameters change regret: derivatives, Sobol' indices, screening; writes datasets and figures."""
+    from jaxbandit import sensitivity as asked
+    from jaxbandit.sensitivity import tables
+
+    directory, console = results_directory(study, out, quick), make_console(silent=quiet or as_json)
+    results = asked.run(
+        Study.load(study, data, quick=quick),
+        directory,
+        engine=Engine(progress=not (quiet or as_json)),
+        notice=lambda kind, there: console.print(f"{kind}: {'found' if there else 'playing'}", highlight=False),
+    )
+    figures = asked.draw(results, directory / "figures", formats=endings(formats))
+    if as_json:
+        print(json.dumps({kind: tables.rows(ds) for kind, ds in results.items()}, indent=1))
+    for kind, ds in results.items():
+        console.print(tables.table(ds))
+        for sentence in tables.remarks(ds):
+            console.print(sentence, markup=False, highlight=False)
+        console.print(f"dataset {directory / 'sensitivity' / kind}.nc", markup=False, highlight=False)
+    for figure in figures:
+        console.print(f"figure  {figure}", markup=False, highlight=False)
 
 
-def tune(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet = False, as_json: Json = False) -> None:
+def tune(
+    study: StudyFile,
+    *,
+    out: Out = None,
+    quick: Quick = False,
+    data: Data = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    stop: threading.Event,
+) -> None:
     """Tunes the policies of a study as its section `tune` says; continues a search that was stopped."""
     from jaxbandit.search import study as searches
     from jaxbandit.search import tables
     from jaxbandit.search.figures import search_curves
 
-    found, directory, console = _searched("tune", study, out, quick, quiet or as_json, searches.tune_study)
+    directory, console = results_directory(study, out, quick), make_console(silent=quiet or as_json)
+    found = _searched(Study.load(study, data, quick=quick), directory, console, stop, searches.tune_study)
     for one in found:
         search_curves(one.ds, one.path.with_suffix(".png"), f"{one.policy}, tuned")
     if as_json:
@@ -50,13 +91,23 @@ def tune(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet =
         _say_the_rest(console, found)
 
 
-def worst(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet = False, as_json: Json = False) -> None:
+def worst(
+    study: StudyFile,
+    *,
+    out: Out = None,
+    quick: Quick = False,
+    data: Data = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    stop: threading.Event,
+) -> None:
     """Searches for the worst instances as a study's section `worst` says; continues a search that was stopped."""
     from jaxbandit.search import study as searches
     from jaxbandit.search import tables
     from jaxbandit.search.figures import search_curves, worst_curves
 
-    found, directory, console = _searched("worst", study, out, quick, quiet or as_json, searches.worst_study)
+    directory, console = results_directory(study, out, quick), make_console(silent=quiet or as_json)
+    found = _searched(Study.load(study, data, quick=quick), directory, console, stop, searches.worst_study)
     figures = []
     for environment in dict.fromkeys(one.environment for one in found):
         here = [one for one in found if one.environment == environment]
@@ -84,23 +135,12 @@ def worst(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet 
 
 
 def _searched(
-    name: str, path: pathlib.Path, out: pathlib.Path | None, quick: bool, silent: bool, search: Callable[..., Iterator]
-) -> tuple[list["Found"], pathlib.Path, Console]:
-    """Runs all searches of a study with a progress bar for each; Ctrl-C ends them and keeps the steps so far."""
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    study = Study.load(path, quick=quick)
-    directory = out or pathlib.Path("results") / (f"{path.stem}-quick" if quick else path.stem)
+    study: Study, directory: pathlib.Path, console: Console, stop: threading.Event, search: Callable[..., Iterator]
+) -> list["Found"]:
+    """Runs all searches of a study with a progress bar for each."""
     directory.mkdir(parents=True, exist_ok=True)
-    if not silent:
-        console.print(f"[bold]{study.title}[/bold]", highlight=False)
-
-    def work(stop: threading.Event) -> list["Found"]:
-        return list(search(study, directory, engine=Engine(progress=not silent), stop=stop))
-
-    try:
-        return interruptible(work), directory, console
-    except InterruptedRunError:
-        _say_how_to_go_on([name, str(path), *(["--out", str(out)] if out else []), *(["--quick"] if quick else [])])
+    console.print(f"[bold]{study.title}[/bold]", highlight=False)
+    return list(search(study, directory, engine=Engine(progress=not console.quiet), stop=stop))
 
 
 def _print_json(study: pathlib.Path, directory: pathlib.Path, rows: list[dict[str, Any]]) -> None:
@@ -114,10 +154,3 @@ def _say_the_rest(console: Console, found: list["Found"]) -> None:
     console.print(f"bands: {found[0].ds.attrs['band']}", markup=False)
     for one in found:
         console.print(f"trace   {one.path}", markup=False)
-
-
-def _say_how_to_go_on(command: list[str]) -> NoReturn:
-    sys.stdout.flush()
-    again = shlex.join(["jaxbandit", *command])
-    print(f"\nstopped; the steps so far are kept. To continue: {again}", file=sys.stderr, flush=True)
-    os._exit(130)  # does not wait for the thread, which may be inside the compiler

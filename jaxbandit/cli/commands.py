@@ -1,0 +1,64 @@
+"""Commands as ``jaxbandit --help`` groups them; Ctrl-C stops each of them with code 130 and one line."""
+
+import enum
+import functools
+import inspect
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from jaxbandit.interrupt import InterruptedRunError, interruptible
+
+CODE = 130  # the exit code of a command that Ctrl-C stopped
+
+
+class Panel(enum.StrEnum):
+    """The groups of commands."""
+
+    RUN = "Run"
+    LOOK = "Look at results"
+    SEARCH = "Search parameters"
+    REFERENCE = "Reference"
+
+
+def add_command(
+    app: typer.Typer, work: Callable[..., None], panel: Panel, *, name: str | None = None, kept: str = ""
+) -> None:
+    """Adds a command to ``app``.
+
+    The command runs in a thread, so that Ctrl-C also stops it while it compiles or imports.
+
+    Args:
+      app: The command line.
+      work: The function of the command. If it has a parameter ``stop``, it receives an event that Ctrl-C sets.
+      panel: The group of the command.
+      name: The name of the command; default that of the function.
+      kept: The results that an interrupted command keeps, if the same command continues from them.
+    """
+    signature = inspect.signature(work)
+    shown = [parameter for parameter in signature.parameters.values() if parameter.name != "stop"]
+
+    @functools.wraps(work)
+    def command(**given: Any) -> None:
+        try:
+            interruptible(lambda stop: work(**given, **({"stop": stop} if "stop" in signature.parameters else {})))
+        except InterruptedRunError:
+            leave(kept)
+
+    command.__signature__ = signature.replace(parameters=shown)  # pyright: ignore[reportAttributeAccessIssue]
+    app.command(name, rich_help_panel=panel)(command)
+
+
+def leave(kept: str = "") -> NoReturn:
+    """Ends the process after Ctrl-C and prints how to continue, or how to start again if nothing is kept."""
+    again = shlex.join(["jaxbandit", *sys.argv[1:]])
+    sys.stdout.flush()
+    Console(stderr=True).show_cursor()  # a progress bar hides it
+    said = f"{kept}. To continue: {again}" if kept else f"no results are kept. To start again: {again}"
+    print(f"\nstopped; {said}", file=sys.stderr, flush=True)
+    os._exit(CODE)  # does not wait for the thread, which may be inside the compiler
