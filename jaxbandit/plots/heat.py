@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import xarray as xr
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
 
 from jaxbandit.dataset.results import product, summary
@@ -39,16 +40,21 @@ def heat_map(
     smallest, largest = float(value.min()), float(value.max())
     norm = LogNorm if smallest > 0 and largest > 10 * smallest else Normalize
     titles = [f"{free[0]} = {part[free[0]].item()}" if free else "" for part in slices]
+    scale = norm(smallest, largest)
     with style.panels(titles, title) as (figure, panels):
         for panel, part in zip(panels, slices, strict=True):
             table = part.transpose(y, x).values
-            image = panel.imshow(table, origin="lower", aspect="auto", cmap=style.HEAT, norm=norm(smallest, largest))
+            image = panel.imshow(table, origin="lower", aspect="auto", cmap=style.HEAT, norm=scale)
             panel.set(xlabel=x, ylabel=y)
             panel.set_xticks(range(part.sizes[x]), [style.tick(point) for point in part[x].values])
             panel.set_yticks(range(part.sizes[y]), [style.tick(point) for point in part[y].values])
             panel.grid(False)
             _write_cells(panel, table, image)
-        figure.colorbar(image, ax=panels, label=f"mean pseudo-regret after {int(ds['round'][-1]):,} rounds")
+        figure.colorbar(
+            ScalarMappable(scale, style.HEAT),
+            ax=panels,
+            label=f"mean pseudo-regret after {int(ds['round'][-1]):,} rounds",
+        )
         return style.save(figure, path, also)
 
 

@@ -18,7 +18,8 @@ class RobustMOSSState(NamedTuple):
     """What round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
 
     pulls: Array  # [K]  int32
-    index: Array  # [K]  g, which only the arm's own plays change; 0 before the first
+    # [K]  g, which only the arm's own plays change; 0 before the first
+    index: Array  # pyright: ignore[reportIncompatibleMethodOverride]
     reward: Array  # [K]  sum of the rewards of each arm, saturated at the arm's present level
     reward_lost: Array  # [K]  what rounding took from it
     number: Array  # [K]  int32, of that level

@@ -1,5 +1,6 @@
 """``jb.run``, which plays the missing cells of a study into its directory and opens it as one dataset."""
 
+import contextlib
 import os
 import threading
 from collections.abc import Sequence
@@ -75,7 +76,7 @@ class Team:
     leads = True  # whether this process writes the manifest and cleans up
     any_platform = False  # whether cells of other platforms are accepted
 
-    def holding(self, store: Store):
+    def holding(self, store: Store) -> contextlib.AbstractContextManager[None]:
         """Returns a context in which this process holds the store."""
         store.prepare()
         return store.locked()

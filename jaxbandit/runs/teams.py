@@ -107,7 +107,7 @@ class ProcessTeam(Team):
         self.number, self.count = number, count
         self.leads = number == 0
 
-    def holding(self, store: Store):
+    def holding(self, store: Store) -> contextlib.AbstractContextManager[None]:
         """Returns a context in which the first process holds the store for all."""
         if self.leads:
             return super().holding(store)

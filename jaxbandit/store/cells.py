@@ -113,15 +113,16 @@ def pairs(study: Study, way: str | None = None) -> list[Pair]:
     }
     described: dict[int, dict[str, Any]] = {}  # by object: a policy that takes no value from environments is shared
     listed = []
-    for index, entry, policy, environment in study.resolved.pairs():
+    for pair in study.resolved.pairs():
+        policy, environment = pair.policy, pair.environment
         for side in (policy, environment):
             if id(side) not in described:
                 described[id(side)] = describe(side)
         about = {"policy": described[id(policy)], "environment": described[id(environment)]}
-        options = {name: entry.options.get(name, getattr(study, name)) for name in OPTIONS}
-        options |= {"stop_at": entry.options.get("stop_at")}
+        options = {name: pair.entry.options.get(name, getattr(study, name)) for name in OPTIONS}
+        options |= {"stop_at": pair.entry.options.get("stop_at")}
         options |= {"way": way_of(policy, environment, study.measures, study.dtype, way)}
-        listed.append(Pair(index, policy, environment, about | common, **options))
+        listed.append(Pair(pair.index, policy, environment, about | common, **options))
     _check_measures(study, listed)
     return listed
 

@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from jaxbandit.grid import Grid
 from jaxbandit.studies.entries import Declared, Entry
 
 
-class ResolvedPair(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class ResolvedPair:
     """One policy with one environment, and the entry of the policy.
 
     Attributes:

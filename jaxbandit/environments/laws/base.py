@@ -1,5 +1,6 @@
 """Base classes of laws: arms, the moments that exist, and the assumptions of the theory."""
 
+import abc
 import copy
 import dataclasses
 import math
@@ -18,7 +19,7 @@ SCALE_HINT = "give the size of the noise, e.g. 1.0"
 POSITIVE_HINT = "{} losses are positive"
 
 
-class Law:
+class Law(abc.ABC):
     """A stationary environment: an arm's losses have the same law in every round.
 
     A subclass declares its fields, ``means``, ``loss`` and ``raw_moment``. The class attributes describe in words,
@@ -47,13 +48,17 @@ class Law:
         means = np.asarray(self.means(jnp.int32(1)))
         return bool((means == means.min()).sum() == 1)
 
+    @abc.abstractmethod
     def means(self, t: Array) -> Array:
         """Returns the expected losses, the same in every round: [K]."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
+    def loss(self, t: Array, arm: Array, key: Any) -> Array:
+        """Draws the loss of an arm in round ``t``."""
+
+    @abc.abstractmethod
     def raw_moment(self, alpha: float) -> np.ndarray:
         """Returns ``E|l|^alpha`` of each arm, or an upper bound on it, if it exists."""
-        raise NotImplementedError
 
     def moment(self, alpha: float) -> float:
         """Returns the sigma with ``E|l|^alpha <= sigma^alpha`` for every arm."""
@@ -122,9 +127,9 @@ class Symmetric(Located):
         """Whether the smallest mean is at least 0; if so, the density at z > 0 is at least that at -z."""
         return bool(np.min(self.arm_means) >= 0)
 
+    @abc.abstractmethod
     def noise_moment(self, alpha: float) -> np.ndarray:
         """Returns E|l - mean|^alpha of each arm."""
-        raise NotImplementedError
 
     def raw_moment(self, alpha: float) -> np.ndarray:
         """Returns an upper bound that is exact if the mean is 0 or alpha is 2."""

@@ -1,5 +1,6 @@
 """Base classes of schedules: a law inside, whole numbers beyond float32, and the run's horizon."""
 
+import abc
 import dataclasses
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,7 @@ from jaxbandit.types import Array, public_fields
 HORIZON_HINT = "the number of rounds; if left out, that of the run"
 
 
-class Schedule:
+class Schedule(abc.ABC):
     """An environment that holds a law and moves its means or its arms.
 
     By default moments and assumptions are those of the law, which is right if arms only change places.
@@ -53,6 +54,14 @@ class Schedule:
     def unique_best(self) -> bool:
         """Whether one arm is better than all others in every round; False if the best arm changes."""
         return False
+
+    @abc.abstractmethod
+    def means(self, t: Array) -> Array:
+        """Returns the expected losses in round ``t``: [K]."""
+
+    @abc.abstractmethod
+    def loss(self, t: Array, arm: Array, key: Any) -> Array:
+        """Draws the loss of an arm in round ``t``."""
 
     def moment(self, alpha: float) -> float:
         """Returns the law's moment bound: the arms only change places."""
@@ -106,10 +115,6 @@ class Moved(Schedule):
     def loss(self, t: Array, arm: Array, key: Any) -> Array:
         """Returns a loss of the law with the means of the round."""
         return self.law.with_means(self.means(t)).loss(t, arm, key)
-
-    def means(self, t: Array) -> Array:
-        """Returns the expected losses in round ``t``: [K]."""
-        raise NotImplementedError
 
 
 def exchanged(law: Any, t: Array, swapped: Array) -> Array:
