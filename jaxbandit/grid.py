@@ -138,8 +138,8 @@ def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
 
 def for_run(environments: Grid, horizon: int) -> Grid:
     """Returns the grid with the horizon set in every environment that depends on it."""
-    told = [at_horizon(point, horizon) for point in environments.points]
-    return dataclasses.replace(environments, points=told)
+    points = [at_horizon(point, horizon) for point in environments.points]
+    return dataclasses.replace(environments, points=points)
 
 
 def is_axis(spec: dataclasses.Field, value: Any) -> bool:

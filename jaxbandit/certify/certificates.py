@@ -124,8 +124,8 @@ def certify(
         for environment in environments.values():
             before = len(parts) * games
             report = functools.partial(_report, progress, before, len(environments) * games)
-            told = at_horizon(environment, horizon)
-            parts.append(_certify_one(told, horizon, num_seeds, seed, config, report, fields))
+            played = at_horizon(environment, horizon)
+            parts.append(_certify_one(played, horizon, num_seeds, seed, config, report, fields))
     ds = xr.concat(parts, dim=xr.Variable("environment", list(environments)))
     return ds.assign_attrs(
         horizon=horizon,

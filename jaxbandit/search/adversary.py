@@ -14,7 +14,7 @@ import xarray as xr
 from jaxbandit.analysis import statistics
 from jaxbandit.game import at_horizon
 from jaxbandit.search import evolution
-from jaxbandit.search.arena import FINALISTS, STEPS, TEST, Arena, Told, derived_seed
+from jaxbandit.search.arena import FINALISTS, STEPS, TEST, Arena, Maker, derived_seed
 from jaxbandit.search.descent import Descent
 from jaxbandit.search.evolution import Evolution
 from jaxbandit.search.families import Family
@@ -47,7 +47,7 @@ class Adversary:
       seed: The seed of the search.
     """
 
-    def __init__(self, policy: Told, family: Family, settings: Worst, horizon: int, seed: int):
+    def __init__(self, policy: Maker, family: Family, settings: Worst, horizon: int, seed: int):
         self.settings, self.horizon, self.seed = settings, horizon, seed
         self._policy, self._family = policy, family
         self.box = family.box
@@ -116,7 +116,7 @@ class Adversary:
         for n in range(len(trace.rows), s.steps):
             points = search.ask()
             values = self.box.from_unit(points)
-            games = self._play(values, s.num_seeds, arena, luck=STEPS, first_seed=n * s.num_seeds)
+            games = self._play(values, s.num_seeds, arena, purpose=STEPS, first_seed=n * s.num_seeds)
             row = {"value": self.box.from_unit(search.mean), "step_size": points.std(axis=0).mean()}
             search.tell(-games.mean(axis=-1))
             trace.add(point=values, estimate=games.mean(axis=-1), **row)
@@ -140,7 +140,9 @@ class Adversary:
         for n in range(len(trace.rows), s.steps):
             values = self.box.from_free(descent.ask(groups))  # [points, groups, d]
             flat = values.reshape(-1, values.shape[-1])
-            games = self._play(flat, seeds, arena, luck=STEPS, first_seed=n * seeds).reshape(*values.shape[:2], seeds)
+            games = self._play(flat, seeds, arena, purpose=STEPS, first_seed=n * seeds).reshape(
+                *values.shape[:2], seeds
+            )
             found, value = descent.gradient(games), self.box.from_free(descent.place)
             descent.tell(found.value)
             trace.add(value=value, gradient=found.value, gradient_stderr=found.stderr, estimate=found.objective)
@@ -158,7 +160,7 @@ class Adversary:
         tried = (ds.point if "point" in ds else ds.value).values.reshape(-1, len(self.box.names))
         best = np.argsort(-np.where(np.isnan(estimates), -np.inf, estimates), kind="stable")
         finalists = np.concatenate([last[None], tried[best[: self.settings.finalists]]])
-        games = self._play(finalists, self.settings.final_seeds, arena, luck=FINALISTS)
+        games = self._play(finalists, self.settings.final_seeds, arena, purpose=FINALISTS)
         return finalists[int(np.argmax(games.mean(axis=-1)))], float(estimates[best[0]])
 
     def _replayed(self, trace: Trace, chosen: tuple[np.ndarray, float], arena: Arena) -> xr.Dataset:
@@ -167,7 +169,7 @@ class Adversary:
         environment = self._environment(value)
         environments = [environment, self._given]
         policies = [self._policy(one, self.horizon) for one in environments]
-        games = arena.play(policies, environments, self.settings.test_seeds, luck=TEST)
+        games = arena.play(policies, environments, self.settings.test_seeds, purpose=TEST)
         found = statistics.bootstrap_interval(games, LEVEL)
         results: dict[str, Any] = {
             "worst": ("parameter", value),
@@ -192,11 +194,13 @@ class Adversary:
             **{DONE: 1},
         )
 
-    def _play(self, values: np.ndarray, num_seeds: int, arena: Arena, *, luck: int, first_seed: int = 0) -> np.ndarray:
+    def _play(
+        self, values: np.ndarray, num_seeds: int, arena: Arena, *, purpose: int, first_seed: int = 0
+    ) -> np.ndarray:
         """Plays games and returns the maximised quantity of each: [points, seeds]."""
         environments = [self._environment(value) for value in values]
         policies = [self._policy(environment, self.horizon) for environment in environments]
-        games = arena.play(policies, environments, num_seeds, luck=luck, first_seed=first_seed)
+        games = arena.play(policies, environments, num_seeds, purpose=purpose, first_seed=first_seed)
         return games / np.asarray([self._scale(environment) for environment in environments])[:, None]
 
     def _environment(self, value: np.ndarray) -> Any:

@@ -18,7 +18,7 @@ from jaxbandit.runs import coupled
 # The sets of random numbers.
 STEPS, HELD_OUT, FINALISTS, TEST = range(4)
 
-Told = Callable[[Any, int], Any]  # (environment, horizon) -> the policy, given what it needs of them
+Maker = Callable[[Any, int], Any]  # (environment, horizon) -> the policy, given what it needs of them
 
 
 def derived_seed(seed: int, *purpose: int) -> int:
@@ -26,7 +26,7 @@ def derived_seed(seed: int, *purpose: int) -> int:
     return int(np.random.SeedSequence([seed, *purpose]).generate_state(1)[0] >> 1)
 
 
-def as_told(policy: Any) -> Told:
+def as_maker(policy: Any) -> Maker:
     """Returns a function of (environment, horizon) that makes a policy, from such a function or a policy."""
     if isinstance(policy, type):
         raise ValueError(f"the policy is the class {policy.__name__}; pass an instance: jb.{policy.__name__}(...)")
@@ -71,7 +71,7 @@ class Arena:
         self._done, self._total = 0, total
 
     def play(
-        self, policies: Sequence[Any], environments: Sequence[Any], num_seeds: int, *, luck: int, first_seed: int = 0
+        self, policies: Sequence[Any], environments: Sequence[Any], num_seeds: int, *, purpose: int, first_seed: int = 0
     ) -> np.ndarray:
         """Plays the n-th policy in the n-th environment and returns final regrets: [points, seeds]."""
         if self._stop is not None and self._stop.is_set():
@@ -81,7 +81,7 @@ class Arena:
             environments,
             record=[self.horizon],
             num_seeds=num_seeds,
-            seed=derived_seed(self._seed, luck),
+            seed=derived_seed(self._seed, purpose),
             first_seed=first_seed,
             dtype=self._dtype,
             engine=dataclasses.replace(self._engine, progress=self._progress),

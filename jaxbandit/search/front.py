@@ -13,7 +13,7 @@ import xarray as xr
 from jaxbandit.checks import check_choice, check_whole
 from jaxbandit.engine import Engine
 from jaxbandit.progress import bar
-from jaxbandit.search.arena import Arena, Told, as_told
+from jaxbandit.search.arena import Arena, Maker, as_maker
 from jaxbandit.search.families import Environments, Family
 from jaxbandit.types import public_fields
 
@@ -75,7 +75,7 @@ def tune(
     check_whole("horizon", horizon, 2, "regret needs at least two rounds")
     section = Tune.read(**settings)
     looked_at, compared = (None if given is None else Environments(given) for given in (held_out, unseen))
-    tuner = Tuner(as_told(policy), Environments(environments), looked_at, compared, section, horizon, seed)
+    tuner = Tuner(as_maker(policy), Environments(environments), looked_at, compared, section, horizon, seed)
     with bar((engine or Engine()).progress, "tuning") as show:
         arena = Arena(
             horizon=horizon,
@@ -146,8 +146,8 @@ def worst(
     horizons = [int(n) for n in horizon] if several else [int(horizon)]  # pyright: ignore[reportGeneralTypeIssues]
     section = Worst.read(parameters={name: list(pair) for name, pair in family.ranges.items()}, **settings)
     section = section.but(horizons=horizons)
-    told = as_told(policy) if not several else _retold(as_told(policy))
-    searches = [Adversary(told, family, section, n, seed) for n in horizons]
+    make = as_maker(policy) if not several else _with_its_horizon(as_maker(policy))
+    searches = [Adversary(make, family, section, n, seed) for n in horizons]
     found, before, total = [], 0, sum(search.total for search in searches)
     with bar((engine or Engine()).progress, "searching") as show:
         for search in searches:
@@ -174,11 +174,11 @@ def worst(
     return ds
 
 
-def _retold(told: Told) -> Told:
+def _with_its_horizon(make: Maker) -> Maker:
     """Returns a maker that gives the policy the horizon of each game, if it has a field for it."""
 
     def at(environment: Any, horizon: int) -> Any:
-        policy = told(environment, horizon)
+        policy = make(environment, horizon)
         fields = public_fields(type(policy))
         return dataclasses.replace(policy, horizon=float(horizon)) if "horizon" in fields else policy
 

@@ -12,7 +12,7 @@ import xarray as xr
 from jaxbandit.dataset.labels import labels
 from jaxbandit.engine import Engine
 from jaxbandit.game import at_horizon
-from jaxbandit.search.arena import Told
+from jaxbandit.search.arena import Maker
 from jaxbandit.search.boxes import box_of
 from jaxbandit.search.families import Family
 from jaxbandit.search.front import tune, worst
@@ -44,12 +44,12 @@ def tune_study(
     environments = [Family(point, section.environments) if section.environments else point for point in points]
     settings = {name: value for name, value in dict(section).items() if name != "environments"}
     policies = list(_policies(study))
-    for _, told in policies:
-        box_of(told(at_horizon(points[0], study.horizon), study.horizon), section.parameters)  # before any game
-    for name, told in policies:
+    for _, make in policies:
+        box_of(make(at_horizon(points[0], study.horizon), study.horizon), section.parameters)  # before any game
+    for name, make in policies:
         path = directory / f"tune-{file_name(name)}.nc"
         ds = tune(
-            told,
+            make,
             environments,
             horizon=study.horizon,
             seed=study.seed,
@@ -75,11 +75,11 @@ def worst_study(
     grids = study.resolved.labelled_environments()
     names, points = labels(grids), [point for _, grid in grids for point in grid.points]
     for name, environment in zip(names, points, strict=True):
-        family = Family(_untold(study, environment), section.parameters)
-        for policy, told in _policies(study):
+        family = Family(_before_the_horizon(study, environment), section.parameters)
+        for policy, make in _policies(study):
             path = directory / f"worst-{file_name(policy)}-{file_name(name)}.nc"
             ds = worst(
-                told,
+                make,
                 family,
                 horizon=section.horizons or study.horizon,
                 seed=study.seed,
@@ -116,7 +116,7 @@ def _labelled(study: Study, policy: str, environment: str, ds: xr.Dataset, path:
     return Found(policy, environment, ds, path)
 
 
-def _policies(study: Study) -> Iterator[tuple[str, Told]]:
+def _policies(study: Study) -> Iterator[tuple[str, Maker]]:
     """Yields each policy with its label, as a function of environment and horizon."""
     listed = study.resolved.policies
     seen: dict[str, int] = {}
@@ -128,18 +128,18 @@ def _policies(study: Study) -> Iterator[tuple[str, Told]]:
         _check_reference(study, entry)
         seen[entry.label] = seen.get(entry.label, 0) + 1
         label = entry.label if seen[entry.label] == 1 else f"{entry.label}#{seen[entry.label]}"
-        yield label, _told(table, study.directory, moved_by(study.sensitivity, study.tune))
+        yield label, _maker(table, study.directory, moved_by(study.sensitivity, study.tune))
 
 
-def _told(table: dict[str, Any], directory: pathlib.Path, moved: set[str]) -> Told:
-    def told(environment: Any, horizon: int) -> Any:
+def _maker(table: dict[str, Any], directory: pathlib.Path, moved: set[str]) -> Maker:
+    def make(environment: Any, horizon: int) -> Any:
         if horizon not in read:
             read[horizon] = entries.read_entry(table, "policies", directory, {"horizon": horizon}, moved=moved)
         order = getattr(environment, "moment_order", None)
         return read[horizon].grid(Declared(environment, horizon, order)).points[0]
 
     read: dict[int, Entry] = {}
-    return told
+    return make
 
 
 def _check_reference(study: Study, entry: Entry) -> None:
@@ -150,7 +150,7 @@ def _check_reference(study: Study, entry: Entry) -> None:
         )
 
 
-def _untold(study: Study, environment: Any) -> Any:
+def _before_the_horizon(study: Study, environment: Any) -> Any:
     """Returns the environment before it was given the study's horizon, for searches at several horizons."""
     if study.worst is None or not study.worst.horizons or not hasattr(environment, "at_horizon"):
         return environment

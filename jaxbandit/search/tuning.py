@@ -15,7 +15,7 @@ from jaxbandit import parameters
 from jaxbandit.analysis import statistics
 from jaxbandit.analysis.ranks import skewness_corrected_p
 from jaxbandit.game import at_horizon
-from jaxbandit.search.arena import HELD_OUT, STEPS, TEST, Arena, Told, derived_seed
+from jaxbandit.search.arena import HELD_OUT, STEPS, TEST, Arena, Maker, derived_seed
 from jaxbandit.search.boxes import Box, box_of, set_values
 from jaxbandit.search.descent import Descent, contributions
 from jaxbandit.search.families import Environments
@@ -57,7 +57,7 @@ class Tuner:
 
     def __init__(
         self,
-        policy: Told,
+        policy: Maker,
         environments: Environments,
         held_out: Environments | None,
         unseen: Environments | None,
@@ -150,7 +150,7 @@ class Tuner:
         policies = [
             self._at(point, environment) for row in values for point, environment in zip(row, environments, strict=True)
         ]
-        games = arena.play(policies, environments * len(values), s.num_seeds, luck=STEPS, first_seed=n * s.num_seeds)
+        games = arena.play(policies, environments * len(values), s.num_seeds, purpose=STEPS, first_seed=n * s.num_seeds)
         found = descent.gradient(games.reshape(*values.shape[:2], s.num_seeds))
         descent.tell(found.value)
         trace.add(
@@ -177,7 +177,7 @@ class Tuner:
         """Plays the held-out environments, on the same random numbers at every check, and returns the objective."""
         environments = self._looked_at
         policies = [self._at(value, environment) for environment in environments]
-        games = arena.play(policies, environments, self.settings.held_out_seeds, luck=HELD_OUT)
+        games = arena.play(policies, environments, self.settings.held_out_seeds, purpose=HELD_OUT)
         return float(contributions(games, self.settings.objective, self.settings.level).mean())
 
     def _compared(self, ds: xr.Dataset, tuned: np.ndarray, arena: Arena) -> xr.Dataset:
@@ -186,7 +186,7 @@ class Tuner:
         environments = self._compared_on
         policies = [self._policy(environment, self.horizon) for environment in environments]
         policies += [self._at(tuned, environment) for environment in environments]
-        games = arena.play(policies, environments * 2, s.test_seeds, luck=TEST).reshape(
+        games = arena.play(policies, environments * 2, s.test_seeds, purpose=TEST).reshape(
             2, len(environments), s.test_seeds
         )
         default, changed = (contributions(side, s.objective, s.level) for side in games)
@@ -235,10 +235,10 @@ class Tuner:
             for environment in self._environments.draw(self.settings.num_environments, rng)
         ]
 
-    def _set(self, environments: Environments, luck: int, count: int) -> list[Any]:
+    def _set(self, environments: Environments, purpose: int, count: int) -> list[Any]:
         """Returns a fixed set of environments: ``count`` of a random distribution, or all of a fixed one."""
         count = count if environments.random else len(environments.members)
-        drawn = environments.draw(count, np.random.default_rng(derived_seed(self.seed, luck)))
+        drawn = environments.draw(count, np.random.default_rng(derived_seed(self.seed, purpose)))
         return [at_horizon(environment, self.horizon) for environment in drawn]
 
 
