@@ -39,13 +39,17 @@ def examples(means: list[float], rounds: int = ROUNDS) -> dict[str, object]:
         "frechet": jb.Frechet(means=means, tail_index=1.6),
         "gaussian": jb.Gaussian(means=means),
         "hard_pair": jb.HardPair(num_arms=len(means), gap=0.1, moment_order=1.5),
+        "jackpot": jb.Jackpot(means=means, probability=0.01, gain=[100.0] + [10.0] * (len(means) - 1)),
         "lognormal": jb.LogNormal(means=means, log_std=1.5),
         "lomax": jb.Lomax(means=means, tail_index=1.6),
         "outlier_mixture": jb.OutlierMixture(means=means),
         "pareto": law,
+        "reflected": jb.Reflected(law, shift=1.0),
         "stable": jb.Stable(means=means, tail_index=1.6),
         "student_t": jb.StudentT(means=means, tail_index=1.6),
+        "tail_reversed": jb.TailReversed(means=means, tail_index=1.2),
         "weibull": jb.Weibull(means=means, shape=0.4),
+        "huber": jb.Huber(jb.Gaussian(means=means, scale=0.1), jb.Gaussian(means=[100.0], scale=10.0), epsilon=0.01),
         "switching": jb.Switching(law),
         "shifting": jb.Shifting(law, shift=wide),
         "swap": jb.Swap(law, horizon=rounds),
@@ -81,7 +85,7 @@ def fields(cls: type) -> str:
 
 def picture(environment) -> str:
     """P(|l| > z) of the best and the worst arm on logarithmic axes, or the means over the rounds, as SVG."""
-    if isinstance(environment, Law | jb.MinimaxHard):
+    if isinstance(environment, Law | jb.Huber | jb.MinimaxHard):
         frame = (-2.0, 4.0), (-5.0, 0.0)
         curves = [_tail(environment, arm) for arm in (0, environment.num_arms - 1)]
     else:

@@ -13,11 +13,14 @@ from jaxbandit.environments import Exponential as Exponential
 from jaxbandit.environments import Frechet as Frechet
 from jaxbandit.environments import Gaussian as Gaussian
 from jaxbandit.environments import HardPair as HardPair
+from jaxbandit.environments import Huber as Huber
+from jaxbandit.environments import Jackpot as Jackpot
 from jaxbandit.environments import LogNormal as LogNormal
 from jaxbandit.environments import Lomax as Lomax
 from jaxbandit.environments import MinimaxHard as MinimaxHard
 from jaxbandit.environments import OutlierMixture as OutlierMixture
 from jaxbandit.environments import Pareto as Pareto
+from jaxbandit.environments import Reflected as Reflected
 from jaxbandit.environments import Replay as Replay
 from jaxbandit.environments import Scheduled as Scheduled
 from jaxbandit.environments import Shifting as Shifting
@@ -25,6 +28,7 @@ from jaxbandit.environments import Stable as Stable
 from jaxbandit.environments import StudentT as StudentT
 from jaxbandit.environments import Swap as Swap
 from jaxbandit.environments import Switching as Switching
+from jaxbandit.environments import TailReversed as TailReversed
 from jaxbandit.environments import Weibull as Weibull
 from jaxbandit.game import game_key as game_key
 from jaxbandit.game import start as start

@@ -1,17 +1,21 @@
 """Environments by registry name: laws of losses, replayed tables, and schedules over a law."""
 
+from jaxbandit.environments.huber import Huber
 from jaxbandit.environments.laws import (
     Bernoulli,
     Exponential,
     Frechet,
     Gaussian,
     HardPair,
+    Jackpot,
     LogNormal,
     Lomax,
     OutlierMixture,
     Pareto,
+    Reflected,
     Stable,
     StudentT,
+    TailReversed,
     Weibull,
 )
 from jaxbandit.environments.replay import Replay
@@ -23,14 +27,18 @@ ENVIRONMENTS: dict[str, type] = {
     "frechet": Frechet,
     "gaussian": Gaussian,
     "hard_pair": HardPair,
+    "jackpot": Jackpot,
     "lognormal": LogNormal,
     "lomax": Lomax,
     "outlier_mixture": OutlierMixture,
     "pareto": Pareto,
+    "reflected": Reflected,
     "replay": Replay,
     "stable": Stable,
     "student_t": StudentT,
+    "tail_reversed": TailReversed,
     "weibull": Weibull,
+    "huber": Huber,
     "switching": Switching,
     "shifting": Shifting,
     "swap": Swap,

@@ -109,6 +109,11 @@ class Replay:
             largest *= float(np.max(np.mean((size / largest) ** alpha, axis=-2)) ** (1 / alpha))
         return float(np.max(self.scale)) * largest
 
+    def points(self, arm: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the losses of a column and their probabilities in resampled order."""
+        column = self._sign * float(self.scale) * np.asarray(self.losses, np.float64)[:, arm]
+        return column, np.full(column.size, 1 / column.size)
+
     @property
     def truncated_nonnegative(self) -> bool:
         """Whether E[l 1(|l| > M)] >= 0 for the best column and every M (in stored order, for every round)."""

@@ -21,7 +21,10 @@ from tests.support.laws import LAWS, MEANS, losses
 from tests.support.samples import ALL, CONTINUOUS, DRAWS, REGISTERED, sample
 
 # Of each of these the fast suite draws from a relative.
-SLOW = {"exponential", "frechet", "lognormal", "lomax", "outlier_mixture", "stable", "weibull"}
+SLOW = {
+    "exponential", "frechet", "lognormal", "lomax", "outlier_mixture", "reflected", "stable", "tail_reversed",
+    "weibull",
+}  # fmt: skip
 
 
 def played(params):

@@ -89,6 +89,32 @@ class Mixture:
         return -math.inf, math.inf
 
 
+class Mirrored:
+    """The law of ``shift - l``."""
+
+    def __init__(self, law, shift):
+        self.law, self.shift = law, shift
+
+    def pdf(self, z):
+        return self.law.pdf(self.shift - z)
+
+    def isf(self, level):
+        return self.shift - self.law.ppf(level)
+
+    def ppf(self, level):
+        return self.shift - self.law.isf(level)
+
+    def mean(self):
+        return self.shift - self.law.mean()
+
+    def var(self):
+        return self.law.var()
+
+    def support(self):
+        low, high = self.law.support()
+        return self.shift - high, self.shift - low
+
+
 def hard(mean, gap, order):
     """Values 0 and 1/gamma."""
     gamma = (2 * gap) ** (1 / (order - 1))
@@ -149,6 +175,16 @@ LAWS = {
             [scipy.stats.bernoulli(0.5), scipy.stats.bernoulli(1.0), scipy.stats.bernoulli(1.0)],
         )
     ],
+    "jackpot": [
+        Example(  # the constant loss is 1, the jackpot 0 or -1: a Bernoulli law, shifted
+            jb.Jackpot(means=[0.75, 0.9, 0.98], probability=[0.25, 0.1, 0.01], gain=[1.0, 1.0, 2.0]),
+            [
+                scipy.stats.bernoulli(0.75),
+                scipy.stats.bernoulli(0.9),
+                scipy.stats.rv_discrete(values=([-1, 1], [0.01, 0.99]))(),
+            ],
+        )
+    ],
     "lognormal": [example(jb.LogNormal, lognormal, 1.5, log_std=1.5)],
     "lomax": [example(jb.Lomax, lomax, 1.2, tail_index=1.2)],
     "outlier_mixture": [
@@ -158,6 +194,19 @@ LAWS = {
         example(jb.Pareto, pareto, 1.2, tail_index=1.2),
         example(jb.Pareto, pareto, 5.0, tail_index=5.0),
         Example(jb.Pareto(means=MEANS, tail_index=[1.2, 3.0, 1.5]), list(map(pareto, MEANS, [1.2, 3.0, 1.5]))),
+    ],
+    "reflected": [
+        Example(
+            jb.Reflected(jb.StudentT(means=MEANS, tail_index=1.5, scale=2.0), shift=[2.0, 2.0, 3.0]),
+            [Mirrored(scipy.stats.t(1.5, loc=m, scale=2.0), s) for m, s in zip(MEANS, [2.0, 2.0, 3.0], strict=True)],
+        ),
+        Example(
+            jb.Reflected(jb.Pareto(means=MEANS, tail_index=1.3), shift=1.0),
+            [Mirrored(pareto(m, 1.3), 1.0) for m in MEANS],
+        ),
+        Example(
+            jb.Reflected(jb.Bernoulli(means=MEANS), shift=1.0), [scipy.stats.bernoulli(1 - m) for m in MEANS]
+        ),
     ],
     "stable": [
         Example(
@@ -170,6 +219,12 @@ LAWS = {
             jb.StudentT(means=MEANS, tail_index=1.5, scale=2.0), [scipy.stats.t(1.5, loc=m, scale=2.0) for m in MEANS]
         ),
         Example(jb.StudentT(means=ZEROS, tail_index=4.5), [scipy.stats.t(4.5)] * 3),
+    ],
+    "tail_reversed": [
+        Example(
+            jb.TailReversed(means=MEANS, tail_index=1.2, best_tail_index=4.0),
+            list(map(pareto, MEANS, [4.0, 1.2, 1.2])),
+        )
     ],
     "weibull": [example(jb.Weibull, weibull, 0.4, shape=0.4)],
 }  # fmt: skip

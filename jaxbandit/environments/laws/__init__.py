@@ -9,6 +9,8 @@ from jaxbandit.environments.laws.base import Located as Located
 from jaxbandit.environments.laws.base import of_arm as of_arm
 from jaxbandit.environments.laws.discrete import Bernoulli as Bernoulli
 from jaxbandit.environments.laws.discrete import HardPair as HardPair
+from jaxbandit.environments.laws.gains import Jackpot as Jackpot
+from jaxbandit.environments.laws.gains import Reflected as Reflected
 from jaxbandit.environments.laws.positive import Exponential as Exponential
 from jaxbandit.environments.laws.positive import Frechet as Frechet
 from jaxbandit.environments.laws.positive import LogNormal as LogNormal
@@ -19,3 +21,4 @@ from jaxbandit.environments.laws.symmetric import Gaussian as Gaussian
 from jaxbandit.environments.laws.symmetric import OutlierMixture as OutlierMixture
 from jaxbandit.environments.laws.symmetric import Stable as Stable
 from jaxbandit.environments.laws.symmetric import StudentT as StudentT
+from jaxbandit.environments.laws.tail_reversed import TailReversed as TailReversed

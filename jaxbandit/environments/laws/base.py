@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jaxbandit.arms import pick
+from jaxbandit.environments.laws.points import Points, by_quantile
 from jaxbandit.types import Array, public_fields
 
 TAIL_HINT = "at or below 1 the mean does not exist"
@@ -22,8 +23,9 @@ POSITIVE_HINT = "{} losses are positive"
 class Law(abc.ABC):
     """A stationary environment: an arm's losses have the same law in every round.
 
-    A subclass declares its fields, ``means``, ``loss`` and ``raw_moment``. The class attributes describe in words,
-    for tables, what the corresponding properties of an instance compute.
+    A subclass declares its fields, ``means``, ``loss`` and ``raw_moment``. If it also has ``quantile`` or ``points``,
+    then ``jb.theory.instance_bound`` can compute the constant of its lower bound. The class attributes describe in
+    words, for tables, what the corresponding properties of an instance compute.
     """
 
     moments: ClassVar[str] = "all"  # the moments that exist
@@ -59,6 +61,16 @@ class Law(abc.ABC):
     @abc.abstractmethod
     def raw_moment(self, alpha: float) -> np.ndarray:
         """Returns ``E|l|^alpha`` of each arm, or an upper bound on it, if it exists."""
+
+    def quantile(self, below: np.ndarray, above: np.ndarray, arm: int) -> np.ndarray:
+        """Returns the z with P(l <= z) = ``below`` and P(l > z) = ``above``; on the host in float64."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no quantile function; declare quantile(below, above, arm) or points(arm)"
+        )
+
+    def points(self, arm: int) -> Points:
+        """Returns losses and probabilities that stand for the law of an arm in expectations; on the host."""
+        return by_quantile(lambda below, above: self.quantile(below, above, arm))
 
     def moment(self, alpha: float) -> float:
         """Returns the sigma with ``E|l|^alpha <= sigma^alpha`` for every arm."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxbandit import random
 from jaxbandit.environments.laws.base import Law, Located, of_arm
+from jaxbandit.environments.laws.points import Points, at
 from jaxbandit.types import Array, Numbers, field, pytree
 
 
@@ -32,6 +33,11 @@ class Bernoulli(Located):
         del t
         mean = of_arm(self.arm_means, arm)
         return (random.deep_uniform(key) <= mean).astype(mean.dtype)
+
+    def points(self, arm: int) -> Points:
+        """Returns the two losses and their probabilities."""
+        mean = at(self.arm_means, arm)
+        return np.array([0.0, 1.0]), np.array([1 - mean, mean])
 
     def raw_moment(self, alpha: float) -> np.ndarray:
         """Returns the means: 1 to any power is 1."""
@@ -85,6 +91,13 @@ class HardPair(Law):
         gamma = jnp.exp(jnp.log(2 * gap) / (jnp.asarray(self.moment_order) - 1))
         probability = gamma * jnp.where(arm == 0, gap, 2 * gap)
         return jnp.where(random.deep_uniform(key) <= probability, 1 / gamma, 0)
+
+    def points(self, arm: int) -> Points:
+        """Returns the two losses and their probabilities."""
+        gap = float(self.gap)
+        gamma = (2 * gap) ** (1 / (float(self.moment_order) - 1))
+        share = gamma * gap * (1 if arm == 0 else 2)
+        return np.array([0.0, 1 / gamma]), np.array([1 - share, share])
 
     def raw_moment(self, alpha: float) -> np.ndarray:
         """Returns 2 Delta gamma^(1 - alpha), the moment of an arm that is not the best."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxbandit import random
 from jaxbandit.environments.laws.base import POSITIVE_HINT, TAIL_HINT, Located, derive, lgamma, of_arm
+from jaxbandit.environments.laws.points import at, minus_log, normal_quantile
 from jaxbandit.types import Array, Numbers, field, pytree
 
 
@@ -43,6 +44,11 @@ class Pareto(Located):
         a = of_arm(self.tail_index, arm)
         start = of_arm(self.arm_means, arm) * ((a - 1) / a)
         return jnp.exp(a * jnp.log(start / jnp.maximum(z, start)))
+
+    def quantile(self, below: np.ndarray, above: np.ndarray, arm: int) -> np.ndarray:
+        """Returns the z with P(l <= z) = ``below``; on the host."""
+        a = at(self.tail_index, arm)
+        return at(self.arm_means, arm) * (a - 1) / a * above ** (-1 / a)
 
     def raw_moment(self, alpha: float) -> np.ndarray:
         """Returns E l^alpha = s^alpha a / (a - alpha)."""
@@ -82,6 +88,11 @@ class Lomax(Located):
         """Returns P(l > z) of an arm."""
         a = of_arm(self.tail_index, arm)
         return jnp.exp(-a * jnp.log1p(jnp.maximum(z, 0) / (of_arm(self.arm_means, arm) * (a - 1))))
+
+    def quantile(self, below: np.ndarray, above: np.ndarray, arm: int) -> np.ndarray:
+        """Returns the z with P(l <= z) = ``below``; on the host."""
+        a = at(self.tail_index, arm)
+        return at(self.arm_means, arm) * (a - 1) * np.expm1(minus_log(above, below) / a)
 
     def raw_moment(self, alpha: float) -> np.ndarray:
         """Returns E l^alpha = s^alpha Gamma(1 + alpha) Gamma(a - alpha) / Gamma(a)."""
@@ -125,6 +136,11 @@ class Frechet(Located):
         exponential = random.minus_log_of_rest(random.deep_uniform(key))  # small where the loss is large
         return of_arm(self.arm_means, arm) * jnp.exp(of_arm(self.log_unit, arm) - jnp.log(exponential) / a)
 
+    def quantile(self, below: np.ndarray, above: np.ndarray, arm: int) -> np.ndarray:
+        """Returns the z with P(l <= z) = ``below``; on the host."""
+        a = at(self.tail_index, arm)
+        return at(self.arm_means, arm) * np.exp(-lgamma(1 - 1 / a)) * minus_log(below, above) ** (-1 / a)
+
     def raw_moment(self, alpha: float) -> np.ndarray:
         """Returns E l^alpha = s^alpha Gamma(1 - alpha / a)."""
         a = np.asarray(self.tail_index)
@@ -157,6 +173,11 @@ class LogNormal(Located):
         del t
         s = of_arm(self.log_std, arm)
         return of_arm(self.arm_means, arm) * jnp.exp(s * (random.normal(key) - s / 2))
+
+    def quantile(self, below: np.ndarray, above: np.ndarray, arm: int) -> np.ndarray:
+        """Returns the z with P(l <= z) = ``below``; on the host."""
+        s = at(self.log_std, arm)
+        return at(self.arm_means, arm) * np.exp(s * (normal_quantile(below, above) - s / 2))
 
     def raw_moment(self, alpha: float) -> np.ndarray:
         """Returns E l^alpha = mean^alpha exp(sigma^2 alpha (alpha - 1) / 2)."""
@@ -197,6 +218,11 @@ class Weibull(Located):
         power = jnp.log(random.exponential(key)) / of_arm(self.shape, arm)
         return of_arm(self.arm_means, arm) * jnp.exp(of_arm(self.log_unit, arm) + power)
 
+    def quantile(self, below: np.ndarray, above: np.ndarray, arm: int) -> np.ndarray:
+        """Returns the z with P(l <= z) = ``below``; on the host."""
+        k = at(self.shape, arm)
+        return at(self.arm_means, arm) * np.exp(-lgamma(1 + 1 / k)) * minus_log(above, below) ** (1 / k)
+
     def raw_moment(self, alpha: float) -> np.ndarray:
         """Returns E l^alpha = s^alpha Gamma(1 + alpha / k)."""
         k = np.asarray(self.shape, np.float64)
@@ -228,6 +254,10 @@ class Exponential(Located):
     def survival(self, z: Array, arm: Array) -> Array:
         """Returns P(l > z) of an arm."""
         return jnp.exp(-jnp.maximum(z, 0) / of_arm(self.arm_means, arm))
+
+    def quantile(self, below: np.ndarray, above: np.ndarray, arm: int) -> np.ndarray:
+        """Returns the z with P(l <= z) = ``below``; on the host."""
+        return at(self.arm_means, arm) * minus_log(above, below)
 
     def raw_moment(self, alpha: float) -> np.ndarray:
         """Returns E l^alpha = mean^alpha Gamma(1 + alpha)."""

@@ -9,6 +9,7 @@ from jax import lax
 
 from jaxbandit import random
 from jaxbandit.environments.laws.base import SCALE_HINT, TAIL_HINT, Symmetric, gaussian_moment, lgamma, of_arm
+from jaxbandit.environments.laws.points import Points, at, by_quantile, minus_log, mixed, normal_quantile, uniforms
 from jaxbandit.types import Array, Numbers, field, pytree
 
 
@@ -44,6 +45,14 @@ class StudentT(Symmetric):
         radius, cosine = random.polar(key)
         noise = jnp.sqrt(a * jnp.expm1(-2 / a * jnp.log(radius))) * cosine
         return of_arm(self.arm_means, arm) + of_arm(self.scale, arm) * noise
+
+    def quantile(self, below: np.ndarray, above: np.ndarray, arm: int) -> np.ndarray:
+        """Returns the z with P(l <= z) = ``below``; on the host."""
+        from scipy.special import stdtrit
+
+        a = at(self.tail_index, arm)
+        noise = np.where(below < above, 1, -1) * stdtrit(a, np.minimum(below, above))
+        return at(self.arm_means, arm) + at(self.scale, arm) * noise
 
     def noise_moment(self, alpha: float) -> np.ndarray:
         """Returns scale^alpha a^(alpha/2) Gamma((alpha + 1)/2) Gamma((a - alpha)/2) / (sqrt(pi) Gamma(a/2))."""
@@ -104,6 +113,17 @@ class Stable(Symmetric):
         noise = side * jnp.maximum(sine, 0) * jnp.exp(power)
         return of_arm(self.arm_means, arm) + of_arm(self.scale, arm) * noise
 
+    def points(self, arm: int) -> Points:
+        """Returns losses and probabilities that stand for the law of an arm: a product rule over the draws of loss."""
+        a, quarter = at(self.tail_index, arm), math.pi / 2
+        u, _, weight_u = (part[:, None] for part in uniforms(np.arange(-160, 91) * 0.4))
+        v, rest_v, weight_v = uniforms(np.arange(-90, 91) * 0.4)
+        sine, rest = (np.sin(quarter * ((2 - a) + slope * u)) for slope in (a, a - 1))
+        power = (1 - 1 / a) * (np.log(minus_log(v, rest_v)) - np.log(rest)) - np.log(np.sin(quarter * u)) / a
+        noise = at(self.scale, arm) * np.ravel(np.maximum(sine, 0) * np.exp(power))
+        weights = np.ravel(weight_u * weight_v) / 2
+        return at(self.arm_means, arm) + np.concatenate([-noise, noise]), np.concatenate([weights, weights])
+
     def noise_moment(self, alpha: float) -> np.ndarray:
         """Returns (2 c)^alpha Gamma((1 + alpha)/2) Gamma(1 - alpha/a) / (sqrt(pi) Gamma(1 - alpha/2))."""
         a = np.asarray(self.tail_index, np.float64)
@@ -139,6 +159,10 @@ class Gaussian(Symmetric):
     def survival(self, z: Array, arm: Array) -> Array:
         """Returns P(l > z) of an arm."""
         return lax.erfc((z - of_arm(self.arm_means, arm)) / (math.sqrt(2) * of_arm(self.scale, arm))) / 2
+
+    def quantile(self, below: np.ndarray, above: np.ndarray, arm: int) -> np.ndarray:
+        """Returns the z with P(l <= z) = ``below``; on the host."""
+        return at(self.arm_means, arm) + at(self.scale, arm) * normal_quantile(below, above)
 
     def noise_moment(self, alpha: float) -> np.ndarray:
         """Returns the moment of a centred normal law."""
@@ -178,6 +202,13 @@ class OutlierMixture(Symmetric):
         outlier = random.deep_uniform(key_kind) <= of_arm(self.outlier_probability, arm)
         scale = jnp.where(outlier, of_arm(self.outlier_scale, arm), of_arm(self.scale, arm))
         return of_arm(self.arm_means, arm) + scale * random.normal(key_noise)
+
+    def points(self, arm: int) -> Points:
+        """Returns losses and probabilities that stand for the law of an arm; on the host."""
+        mean, share = at(self.arm_means, arm), at(self.outlier_probability, arm)
+        scales = at(self.scale, arm), at(self.outlier_scale, arm)
+        parts = [by_quantile(lambda b, a, s=scale: mean + s * normal_quantile(b, a)) for scale in scales]
+        return mixed([(1 - share, parts[0]), (share, parts[1])])
 
     def noise_moment(self, alpha: float) -> np.ndarray:
         """Returns the weighted average of the moments of two normal laws."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxbandit import random
 from jaxbandit.environments.laws.discrete import HardPair, check_num_arms
+from jaxbandit.environments.laws.points import Points
 from jaxbandit.environments.schedules.base import HORIZON_HINT, need_horizon
 from jaxbandit.types import Array, field, pytree
 
@@ -15,14 +16,19 @@ from jaxbandit.types import Array, field, pytree
 class MinimaxHard:
     r"""A hard pair whose gap is what cannot be told apart within the horizon.
 
-    :math:`\Delta = \frac12 (K / T)^{1 - 1/\alpha}`, at most 1/2: every algorithm has regret of order
+    :math:`\Delta = \frac f2 (K / T)^{1 - 1/\alpha}`, at most 1/2: every algorithm has regret of order
     :math:`K^{1 - 1/\alpha} T^{1/\alpha}` on it or on its like with another best arm. It is stationary within a
     run, but differs from horizon to horizon.
+
+    An arm that is not the best has a loss above 0 with probability :math:`f^{\alpha / (\alpha - 1)} K / T`. If the
+    factor :math:`f` is 1, then uniform play sees about one such loss of each arm in the whole game, and all policies
+    have nearly the same regret. Factors from 2 to 16 distinguish policies.
 
     Attributes:
       num_arms: K; arm 0 is the best.
       moment_order: :math:`\alpha` in (1, 2]; sigma is 1 at this order.
       horizon: T; if left out, that of the run.
+      gap_factor: :math:`f`, the gap as a multiple of the smallest that can be told apart.
       pair: The hard pair; follows from the above.
 
     Example:
@@ -41,13 +47,15 @@ class MinimaxHard:
     num_arms: int = field(static=True)
     moment_order: Any = field(gt=1, le=2, hint="the order at which sigma is 1")
     horizon: Any = field(default=None, whole=True, ge=1, hint=HORIZON_HINT)
+    gap_factor: Any = field(default=1.0, gt=0, hint="1 cannot be told apart within the horizon; try 2 to 16")
     pair: Any = field(derived=True, nested=True, default=None)
 
     def __post_init__(self):
         check_num_arms(self)
         if self.horizon is not None:
             share = self.num_arms / np.asarray(self.horizon, np.float64)
-            gap = np.minimum(0.5, 0.5 * share ** (1 - 1 / np.asarray(self.moment_order, np.float64)))
+            factor = 0.5 * np.asarray(self.gap_factor, np.float64)
+            gap = np.minimum(0.5, factor * share ** (1 - 1 / np.asarray(self.moment_order, np.float64)))
             object.__setattr__(self, "pair", HardPair(self.num_arms, gap=gap, moment_order=self.moment_order))
 
     def at_horizon(self, horizon: int) -> Self:
@@ -80,6 +88,10 @@ class MinimaxHard:
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
         """Returns a loss of the hard pair."""
         return self._pair().loss(t, arm, key)
+
+    def points(self, arm: int) -> Points:
+        """Returns the two losses of an arm and their probabilities."""
+        return self._pair().points(arm)
 
     def _pair(self) -> HardPair:
         need_horizon(self)
