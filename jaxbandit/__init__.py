@@ -63,6 +63,7 @@ if _typing.TYPE_CHECKING:
     from jaxbandit import plots as plots
     from jaxbandit import report as report
     from jaxbandit import sensitivity as sensitivity
+    from jaxbandit import theory as theory
     from jaxbandit.analysis.growth import gain_ratio as gain_ratio
     from jaxbandit.analysis.growth import onset as onset
     from jaxbandit.analysis.growth import slope as slope
@@ -105,7 +106,7 @@ _LATER = {
     "tune": "search.front",
     "worst": "search.front",
 }
-_MODULES = ("plots", "report", "sensitivity")
+_MODULES = ("plots", "report", "sensitivity", "theory")
 
 
 if not _typing.TYPE_CHECKING:  # else a type checker would let any name pass

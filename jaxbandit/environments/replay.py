@@ -110,7 +110,9 @@ class Replay:
         return float(np.max(self.scale)) * largest
 
     def points(self, arm: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the losses of a column and their probabilities in resampled order."""
+        """Returns the losses of a column and their probabilities; raises in stored order, where nothing is random."""
+        if self.order == "stored":
+            raise ValueError('Replay in stored order has no laws; order="resampled" draws rows at random')
         column = self._sign * float(self.scale) * np.asarray(self.losses, np.float64)[:, arm]
         return column, np.full(column.size, 1 / column.size)
 

@@ -116,8 +116,8 @@ class Stable(Symmetric):
     def points(self, arm: int) -> Points:
         """Returns losses and probabilities that stand for the law of an arm: a product rule over the draws of loss."""
         a, quarter = at(self.tail_index, arm), math.pi / 2
-        u, _, weight_u = (part[:, None] for part in uniforms(np.arange(-160, 91) * 0.4))
-        v, rest_v, weight_v = uniforms(np.arange(-90, 91) * 0.4)
+        u, _, weight_u = (part[:, None] for part in uniforms(np.arange(-80, 61) * 0.05))
+        v, rest_v, weight_v = uniforms(np.arange(-25, 26) * 0.08)
         sine, rest = (np.sin(quarter * ((2 - a) + slope * u)) for slope in (a, a - 1))
         power = (1 - 1 / a) * (np.log(minus_log(v, rest_v)) - np.log(rest)) - np.log(np.sin(quarter * u)) / a
         noise = at(self.scale, arm) * np.ravel(np.maximum(sine, 0) * np.exp(power))
