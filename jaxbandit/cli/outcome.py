@@ -5,6 +5,7 @@ import warnings
 
 import xarray as xr
 
+from jaxbandit.analysis.multiples import Multiples, multiples
 from jaxbandit.cli import tables
 from jaxbandit.store.directory import Store, StoreError
 from jaxbandit.studies.study import Study
@@ -24,6 +25,12 @@ def write(ds: xr.Dataset, directory: pathlib.Path) -> str:
         raise StoreError(f"cannot write {path}: {error}; all cells are stored, jb.load opens their directory") from None
     Store(directory).write(path, content)
     return f"dataset {path}"
+
+
+def multiples_of(study: Study, stats: xr.Dataset) -> Multiples:
+    """Returns final regret as multiples of asymptotic lower bounds, for the pairs of a study that have one."""
+    labels, points = [str(label) for label in stats.environment.values], study.resolved.points
+    return multiples(stats, dict(zip(labels, points, strict=True))) if len(labels) == len(points) else {}
 
 
 def draw(study: Study, ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Path) -> list[pathlib.Path]:

@@ -82,7 +82,7 @@ def run(
         }
         print(json.dumps(about | {"results": tables.results_json(stats)}, indent=1))
     if talk:
-        console.print(tables.regret_table(stats))
+        console.print(tables.regret_table(stats, outcome.multiples_of(plan, stats)))
         for sentence in final.failures(stats):
             console.print(sentence, style="red", markup=False)
         aside = f"; {_count(report.aside, 'cell')} of another platform or version not used" if report.aside else ""

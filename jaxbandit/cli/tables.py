@@ -14,6 +14,7 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
+from jaxbandit.analysis.multiples import NOTE, Multiples
 from jaxbandit.engine import code_cache, explained, llvm_summary, native_unavailable, usable_cores
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import text
@@ -25,8 +26,13 @@ from jaxbandit.types import public_fields
 from jaxbandit.version import __version__, commit
 
 
-def regret_table(stats: xr.Dataset) -> Table:
-    """Returns a table of final regret with standard errors; a policy that stops earlier appears at its last round."""
+def regret_table(stats: xr.Dataset, times: Multiples | None = None) -> Table:
+    """Returns a table of final regret with standard errors; a policy that stops earlier appears at its last round.
+
+    Args:
+      stats: The summary.
+      times: Regret as multiples of asymptotic lower bounds, for the pairs that have one.
+    """
     last = int(stats["round"][-1])
     table = Table(
         title=f"pseudo-regret after {last:,} rounds: mean ± standard error (median)",
@@ -43,8 +49,12 @@ def regret_table(stats: xr.Dataset) -> Table:
             median = float(at.regret_quantile.sel(quantile=0.5))
             stopped = f", at {int(at['round']):,}" if int(at["round"]) < last and not np.isnan(median) else ""
             error = "" if np.isnan(at.regret_stderr) else f" ± {float(at.regret_stderr):,.1f}"  # one seed has none
-            cells.append(f"{float(at.regret_mean):,.1f}{error} ({median:,.1f}){stopped}")
+            multiple = (times or {}).get((str(policy), str(environment)))
+            bound = "" if multiple is None else f", {multiple:.2g} × bound"
+            cells.append(f"{float(at.regret_mean):,.1f}{error} ({median:,.1f}){stopped}{bound}")
         table.add_row(Text(str(policy)), *cells)
+    if times:
+        table.caption, table.caption_justify = f"bound: {NOTE}", "left"
     return table
 
 

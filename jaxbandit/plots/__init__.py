@@ -23,8 +23,8 @@ from jaxbandit.plots.common import RESAMPLES as RESAMPLES
 from jaxbandit.plots.common import environments_of as environments_of
 from jaxbandit.plots.common import labelled as labelled
 from jaxbandit.plots.curves import growth_curves as growth_curves
-from jaxbandit.plots.curves import lower_bound as lower_bound
 from jaxbandit.plots.curves import regret_curves as regret_curves
+from jaxbandit.plots.curves import slope_guide as slope_guide
 from jaxbandit.plots.decomposition import PARTS as PARTS
 from jaxbandit.plots.decomposition import balance as balance
 from jaxbandit.plots.decomposition import decomposition as decomposition
@@ -54,7 +54,7 @@ def draw(
       directory: The directory to write to. By default the files are ``regret``, ``growth``,
         ``heat-<policy>-<environment>``, ``exceedance`` (from 64 seeds on) and ``decomposition``.
       formats: File endings.
-      environments: The environments by label. Lower bounds are drawn only if they are given.
+      environments: The environments by label. Multiples of lower bounds are shown only if they are given.
       method: The method of the bands, ``"normal"`` or ``"bootstrap"``.
       simultaneous: Whether a band covers its whole curve at once.
       figures: The figures, written as in a study file; default those of the study that the dataset carries.

@@ -57,7 +57,7 @@ def environments_of(ds: xr.Dataset, data: str | pathlib.Path | None = None) -> d
         text = ds.attrs.get("study")
         grids = study.parse(tomllib.loads(text), data=data).resolved.environment_grids if text else []
     except ValueError as error:  # for example, the study names a table that is not found
-        warnings.warn(f"cannot rebuild the study's environments, so no lower bounds are drawn: {error}", stacklevel=2)
+        warnings.warn(f"cannot rebuild the study's environments, so no lower bounds are shown: {error}", stacklevel=2)
         return {}
     points = [point for grid in grids for point in grid.points]
     labels = [str(label) for label in np.atleast_1d(ds.environment.values)] if points else []

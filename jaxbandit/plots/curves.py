@@ -1,4 +1,4 @@
-"""Curves of mean regret over rounds: with bands, and on doubly logarithmic axes with exponents and lower bounds."""
+"""Curves of mean regret over rounds: with bands, and on doubly logarithmic axes with exponents and slope guides."""
 
 import math
 import pathlib
@@ -9,12 +9,15 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import growth
+from jaxbandit.analysis.multiples import NOTE, multiples
 from jaxbandit.dataset.results import summary
 from jaxbandit.game import is_stationary
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import above_zero, band_note, banded, lowest, played
 from jaxbandit.plots.common import RESAMPLES, labelled, scale_regret
 from jaxbandit.theory import bounds
+
+GUIDE = 3  # doublings of T that a slope guide covers
 
 
 def regret_curves(
@@ -63,24 +66,28 @@ def growth_curves(
     title: str = "",
     *,
     environments: Mapping[str, Any] | None = None,
+    guides: bool = False,
     level: float = 0.95,
     also: Sequence[str] = (),
 ) -> pathlib.Path:
-    """Draws mean regret on doubly logarithmic axes with fitted exponents and the orders of lower bounds.
+    """Draws mean regret on doubly logarithmic axes with fitted exponents and multiples of asymptotic lower bounds.
 
     Args:
       ds: The dataset that ``simulate`` returned.
       path: The file to write.
       title: Heads the figure.
-      environments: The environments by label. A stationary one gets the instance-dependent bound, a changing one the
-        minimax one.
+      environments: The environments by label. The legend has the final regret of a policy as a multiple of the
+        asymptotic lower bound, if one binds the policy.
+      guides: Whether a short segment above the highest curve shows the slope of the lower bound for the class: that of
+        log T if the environment is stationary, else T^(1/α).
       level: The coverage of the intervals of the exponents.
       also: Further endings to write it with.
     """
     ds = labelled(ds)
     stats, titles = summary(ds), [str(environment) for environment in ds.environment.values]
     looks = style.looks(stats.policy.values)
-    how, about_bounds = "no exponents are fitted", ""
+    how = "no exponents are fitted"
+    times = multiples(stats, environments or {})
     with style.panels(titles, title, lines=ds.sizes["policy"] + 1) as (figure, panels):
         for panel, environment in zip(panels, ds.environment.values, strict=True):
             log = bool((stats.regret_mean.sel(environment=environment) > 0).any())
@@ -92,15 +99,18 @@ def growth_curves(
                     how = f"T^slope over the last {growth.LAST_DOUBLINGS} doublings (grey), {fit.attrs['band']}"
                     window = mean.where(mean["round"] >= fit.attrs["first"], drop=True)
                     _draw_fit(panel, window["round"].values, window.values, float(fit.slope))
+                multiple = times.get((str(policy), str(environment)))
                 text = str(policy) + _exponent_text(fit) + _stop_text(mean, ds)
+                text += "" if multiple is None else f", {multiple:.2g} × bound"
                 panel.plot(mean["round"], mean.where(mean > 0) if log else mean, label=text, **look)
             panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel="mean pseudo-regret")
             bottom, top = panel.get_ylim()
             panel.set_ylim(bottom=max(bottom, 1e-5 * top) if log else bottom)  # hides rounding errors
-            if log and _draw_bound(panel, (environments or {}).get(str(environment)), ds["round"].values):
-                about_bounds = "; lower bounds are orders with constant 1, so only their slope has a meaning"
+            if log and guides:
+                mean = stats.regret_mean.sel(environment=environment)
+                _draw_guide(panel, (environments or {}).get(str(environment)), ds["round"].values, float(mean.max()))
             panel.legend(fontsize=style.NOTE, loc="upper center", bbox_to_anchor=(0.5, -0.17))
-        style.note(figure, how + about_bounds)
+        style.note(figure, how + (f"\n{NOTE}" if times else ""))
         return style.save(figure, path, also)
 
 
@@ -136,11 +146,11 @@ def _draw_fit(panel, rounds: np.ndarray, mean: np.ndarray, slope: float) -> None
         panel.plot(rounds, line, color="#888888", linewidth=4, alpha=0.35, zorder=1)
 
 
-def lower_bound(environment: Any, rounds: np.ndarray) -> tuple[str, np.ndarray] | None:
-    """Returns the order of an environment's lower bound: its kind in ``bounds.LABELS`` and its values.
+def slope_guide(environment: Any, rounds: np.ndarray) -> tuple[str, np.ndarray] | None:
+    """Returns the order of the lower bound for an environment's class: its kind in ``bounds.LABELS`` and its values.
 
-    If the environment is stationary, the bound is that of the environment itself. If it changes, the bound is minimax,
-    that of the worst environment, so regret may be below it. None if the environment declares no moment.
+    If the environment is stationary, the class has its gaps. If it changes, the class has any gaps. In both, some
+    environments are easier than others, so regret may be below the order. None if the environment declares no moment.
     """
     alpha = getattr(environment, "moment_order", None)
     if alpha is None or getattr(environment, "moment", None) is None or environment.num_arms < 2:
@@ -152,14 +162,11 @@ def lower_bound(environment: Any, rounds: np.ndarray) -> tuple[str, np.ndarray] 
     return "instance", bounds.instance(rounds, means - means.min(), alpha, sigma)
 
 
-def _draw_bound(panel, environment: Any, rounds: np.ndarray) -> bool:
-    """Draws the order of a lower bound, if there is one, and leaves the limits of the axes to the curves."""
-    found = lower_bound(environment, rounds)
-    if found is None:
-        return False
+def _draw_guide(panel, environment: Any, rounds: np.ndarray, top: float) -> None:
+    """Draws the slope of an order over the last doublings, a little above the highest curve's end."""
+    found = slope_guide(environment, rounds)
+    if found is None or not found[1][-1] > 0:
+        return
     kind, order = found
-    bottom, top = panel.get_ylim()
-    seen = (order > bottom / 10) & (order < top * 10)
-    outside = "" if seen.any() else "\n(outside the frame)"
-    panel.plot(rounds[seen], order[seen], label=bounds.LABELS[kind] + outside, **style.BOUND)
-    return True
+    late = rounds >= rounds[-1] / 2**GUIDE
+    panel.plot(rounds[late], 1.3 * top * order[late] / order[-1], label=bounds.LABELS[kind], **style.BOUND)

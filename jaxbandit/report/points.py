@@ -73,8 +73,8 @@ def explorer(findings: Findings) -> dict[str, Any]:
 
 
 def _bound(findings: Findings, label: str) -> dict[str, Any] | None:
-    """Returns the order of an environment's lower bound; None if the environment is unknown or has none."""
-    found = plots.lower_bound(findings.environments.get(label), findings.ds["round"].values)
+    """Returns the order of the lower bound for an environment's class; None if it is unknown or has none."""
+    found = plots.slope_guide(findings.environments.get(label), findings.ds["round"].values)
     if found is None:
         return None
     kind, order = found

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandit.analysis import final
+from jaxbandit.analysis.multiples import NOTE, Multiples, multiples
 from jaxbandit.report import growth, tails, words
 from jaxbandit.report.answers import Answers
 from jaxbandit.report.findings import Findings
@@ -68,7 +69,8 @@ def panels(
     yield from answers.panels if answers else ()
     yield from extra
     if findings is not None:
-        yield Panel("Ranking", ranking(findings.verdicts, render))
+        times = multiples(findings.stats, findings.environments)
+        yield Panel("Ranking", ranking(findings.verdicts, render, times))
     said = list(troubles(findings, answers))
     yield Panel("Failures and warnings", render("warnings.html", troubles=said, played=findings is not None))
     yield Panel("Provenance", provenance(findings, render, answers, name))
@@ -109,8 +111,8 @@ def summary(findings: Findings, render: Render, num_troubles: int) -> str:
     )
 
 
-def ranking(verdicts: list[Verdict], render: Render) -> str:
-    """Writes the ranking of the policies in every environment, with tests."""
+def ranking(verdicts: list[Verdict], render: Render, times: Multiples) -> str:
+    """Writes the ranking of the policies in every environment, with tests and multiples of lower bounds."""
     tests = list(dict.fromkeys(verdict.test for verdict in verdicts))
     return render(
         "ranking.html",
@@ -119,6 +121,9 @@ def ranking(verdicts: list[Verdict], render: Render) -> str:
         matrix=MATRIX,
         level=f"{100 * verdicts[0].level:g}%",
         tested=any(verdict.pairs is not None for verdict in verdicts),
+        multiples=times,
+        bounded={environment for _, environment in times},
+        about_bound=NOTE,
     )
 
 

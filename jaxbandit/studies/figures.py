@@ -10,7 +10,7 @@ from jaxbandit.grid import suggest
 # Name of a figure -> its own options. `jaxbandit.plots` draws them, `jaxbandit.analysis.comparison` writes the table.
 FIGURES: dict[str, tuple[str, ...]] = {
     "regret": (),
-    "growth": (),
+    "growth": ("guides",),
     "heat": (),
     "exceedance": (),
     "decomposition": (),

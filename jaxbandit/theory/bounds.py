@@ -1,7 +1,9 @@
 r"""Lower bounds of the theory, as orders that no policy can beat by more than a constant and logarithms.
 
-The constants of an order are not known. They are set to 1 here, so a curve drawn from these functions has
-the right *slope*, but its height has no meaning. Figures must say so with the words of ``LABELS``.
+An order is a bound for the class of all environments with these gaps, alpha and sigma, and some of them are easier. Its
+constants are not known. They are set to 1 here, so a curve drawn from these functions has the right *slope*, but its
+height has no meaning. Figures therefore draw slope guides, short segments at the end of a curve, with the words of
+``LABELS``. ``jb.theory.instance_bound`` has the constant for one environment, as T grows.
 
 References:
   Bubeck, Cesa-Bianchi, Lugosi. "Bandits with heavy tail". IEEE Transactions on Information Theory, 2013.
@@ -11,8 +13,8 @@ References:
 import numpy as np
 
 LABELS = {
-    "minimax": "lower bound, order only, of the worst environment: σ K^(1−1/α) T^(1/α)",
-    "instance": "lower bound, order only, of this environment: Σ (σ^α/Δ)^(1/(α−1)) log T",
+    "minimax": "lower bound, order only, for the class: σ K^(1−1/α) T^(1/α)",
+    "instance": "lower bound, order only, for the class with these gaps: Σ (σ^α/Δ)^(1/(α−1)) log T",
 }
 
 

@@ -11,6 +11,7 @@ from jaxbandit import plots
 from jaxbandit.cli import entry as cli
 from jaxbandit.plots import style
 from jaxbandit.plots.common import scale_regret
+from jaxbandit.theory.instance import instance_bound
 from tests.support.plot_cases import LABELS, synthetic
 
 STUDY = """
@@ -59,21 +60,40 @@ def test_regret_curves_show_the_means(shown):
     assert shown["note"][0] == "bands: normal, 95%, 32 seeds"
 
 
-def test_growth_shows_exponents_and_the_bounds_that_apply(shown):
+def test_growth_shows_exponents_and_slope_guides(shown):
     ds = synthetic(LABELS, exponent=0.7).assign_attrs(study=STUDY)
     plots.growth_curves(ds, "x.png", environments=plots.environments_of(ds))
-    assert shown["legend"][0] == "uniinf: T^0.70 [0.70, 0.70]"
+    assert shown["legend"][0].startswith("uniinf: T^0.70 [0.70, 0.70]")
+    assert not any("order only" in text for text in shown["legend"])  # off by default
+    shown["lines"].clear()
+    plots.growth_curves(ds, "x.png", environments=plots.environments_of(ds), guides=True)
     assert [text.split(": ")[1] for text in shown["legend"] if "order only" in text] == [
         "Σ (σ^α/Δ)^(1/(α−1)) log T",
         "σ K^(1−1/α) T^(1/α)",
     ]
-    assert "slope has a meaning" in shown["note"][-1]
-    assert "of this environment" in shown["legend"][2] and "of the worst environment" in shown["legend"][5]
+    assert not any("of this environment" in text for text in shown["legend"])
     drawn = [line for line in shown["lines"] if "order only" in line.get_label()]
     looks = {(line.get_color(), line.get_linestyle()) for line in shown["lines"] if line not in drawn}
     assert (drawn[0].get_color(), drawn[0].get_linestyle()) not in looks
-    log_t, log_bound = (np.log(values[1:]) for values in drawn[1].get_data())
-    np.testing.assert_allclose(np.diff(log_bound) / np.diff(log_t), 1 / 2)  # Bernoulli losses: alpha = 2
+    rounds, values = drawn[1].get_data()
+    assert rounds[0] >= rounds[-1] / 8  # a short segment
+    np.testing.assert_allclose(np.diff(np.log(values)) / np.diff(np.log(rounds)), 1 / 2)  # Bernoulli: alpha = 2
+    top = float(ds.regret.sel(environment=ds.environment[1]).mean("seed").max())
+    assert values[-1] == pytest.approx(1.3 * top)
+
+
+def test_growth_shows_multiples_for_the_policies_that_a_bound_binds(shown):
+    ds = synthetic(LABELS).assign_attrs(study=STUDY)
+    environments = plots.environments_of(ds)
+    plots.growth_curves(ds, "x.png", environments=environments)
+    first, second = [text for text in shown["legend"] if text.startswith("uniinf")]
+    mean = float(ds.regret.isel(policy=0, environment=0, round=-1).mean("seed"))
+    bound = instance_bound(environments[str(ds.environment.values[0])])
+    expected = mean / (bound.nonnegative * np.log(float(ds["round"][-1])))
+    assert first.endswith(f", {expected:.2g} × bound")
+    assert "bound" not in second  # it changes
+    assert not any("× bound" in text for text in shown["legend"] if text.startswith("uniform"))
+    assert "no bound at finite T" in shown["note"][-1]
 
 
 def test_growth_without_a_study_has_no_bound(shown):

@@ -64,16 +64,17 @@ function startCurves(data) {
     return [Math.log10(bottom) - 0.15, Math.log10(top) + 0.15];
   }
 
-  // The order of the lower bound, inside the frame of the curves; null if it is not wanted, [] if it lies outside.
-  function bound(environment, range, curves) {
+  // A short segment with the slope of the order for the class, at the end of the highest curve; null if it is not wanted.
+  function guide(environment, curves) {
     const order = data.bounds[environment];
     if (!order || setting.bound.value === "none" || !curves.length) return null;
-    const tops = curves.flatMap(trace => trace.y).filter(y => y !== null);
-    const [bottom, top] = range ? range.map(power => 10 ** power) : [0, Math.max(...tops)];
-    const y = order.at.map(value => (value === null || value > top || value < bottom || (range && value <= 0) ? null : value));
-    return y.filter(value => value !== null).length < 2 ? [] : [{
+    const top = Math.max(...curves.flatMap(trace => trace.y).filter(y => y !== null));
+    const end = order.at[order.at.length - 1], last = data.rounds[data.rounds.length - 1];
+    if (!(top > 0) || !(end > 0)) return null;
+    const y = order.at.map((value, n) => (value === null || data.rounds[n] < last / 8 ? null : 1.2 * top * value / end));
+    return [{
       x: data.rounds, y, name: "lower bound, order only", type: "scatter", mode: "lines", showlegend: false,
-      line: {color: css("--soft"), dash: "1px,4px", width: 2}, hovertemplate: "%{y:,.4~g}",
+      line: {color: css("--soft"), dash: "1px,4px", width: 2}, hoverinfo: "skip",
     }];
   }
 
@@ -83,13 +84,13 @@ function startCurves(data) {
     const drawnTraces = traces(view.environment, log, range ? 10 ** (range[0] - 3) : 0);
     const lines = drawnTraces.filter(trace => trace.name !== undefined);
     const hidden = lines.filter(trace => trace.y.some((y, n) => y === null && trace.customdata[n] !== "–")).length;
-    const lowest = bound(view.environment, range, lines);
-    const order = lowest ? `The dotted curve is the ${data.bounds[view.environment].text}${lowest.length ? "" : ", which lies outside the frame"}. ` : "";
+    const segment = guide(view.environment, lines);
+    const order = segment ? `The dotted segment has the slope of the ${data.bounds[view.environment].text}. ` : "";
     view.says.textContent = order && lines.length && !hidden ? order : !lines.length ? "No policy is chosen, or none has been played here."
       : hidden ? `${order}${hidden} of ${lines.length} curves reach 0 or less, which a logarithmic axis cannot show. Choose a linear one.` : "";
     const decades = range ? range[1] - range[0] : 0;
     return {
-      data: [...drawnTraces, ...(lowest ?? [])],
+      data: [...drawnTraces, ...(segment ?? [])],
       layout: {
         hovermode: lines.length > 10 ? "closest" : "x unified",
         xaxis: {title: {text: "round"}, type: setting.x.value, hoverformat: ",d",

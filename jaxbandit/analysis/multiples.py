@@ -1,0 +1,56 @@
+"""Regret as a multiple of asymptotic lower bounds, for the policies that such a bound binds."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit.theory.instance import CLASSES, InstanceBound, instance_bound
+
+MOST = 16  # environments of a study whose bounds are computed: each takes up to a few tenths of a second
+NOTE = "asymptotic lower bound: the slope of log T for uniformly good policies as T grows, no bound at finite T"
+
+Multiples = dict[tuple[str, str], float]  # by labels of policy and environment
+
+
+def multiples(stats: xr.Dataset, environments: Mapping[str, Any]) -> Multiples:
+    """Returns final mean regret over the bound times log T, for pairs that have a bound.
+
+    A pair has none if no bound binds the policy, if the environment changes or its laws are not known, and if the study
+    sweeps the moment that the policy is given. The class is that of the environment's declared moment.
+
+    Args:
+      stats: A summary with dimensions ``policy`` and ``environment``.
+      environments: The environments by label; the others have no bound.
+    """
+    policies = {str(label): name for label in stats.policy.values if (name := _bound_name(str(label)))}
+    if not policies or len(environments) > MOST:
+        return {}
+    found: Multiples = {}
+    for environment in map(str, stats.environment.values):
+        bound = _bound(environments.get(environment))
+        for policy, name in policies.items() if bound else ():
+            mean = stats.regret_mean.sel(policy=policy, environment=environment).dropna("round")
+            if bound is None or not mean.size:
+                continue
+            multiple = bound.multiple(name, float(mean[-1]), float(mean["round"][-1]))
+            if multiple is not None and np.isfinite(multiple):
+                found[policy, environment] = multiple
+    return found
+
+
+def _bound_name(label: str) -> str:
+    """Returns the registry name in a policy's label if a bound may bind it, else an empty text."""
+    name, _, inside = label.partition("[")
+    return name if name in CLASSES and "moment_" not in inside else ""
+
+
+def _bound(environment: Any) -> InstanceBound | None:
+    """Returns the bounds of an environment; None if it has none."""
+    if environment is None or not hasattr(environment, "points"):
+        return None
+    try:
+        return instance_bound(environment)
+    except (ValueError, NotImplementedError):  # for example, one arm, or a table in stored order
+        return None
