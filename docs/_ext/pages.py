@@ -65,6 +65,7 @@ def commands() -> str:
 MARKERS = {
     "policies": policies,
     "laws": lambda: environments("laws"),
+    "huber": lambda: environments("huber"),
     "schedules": lambda: environments("schedules"),
     "replay": lambda: environments("replay"),
     "commands": commands,
