@@ -14,7 +14,7 @@ import jaxbandit as jb
 from jaxbandit.environments.laws import Law
 from jaxbandit.environments.schedules import Schedule
 from jaxbandit.studies import study
-from jaxbandit.types import field, public_fields, pytree
+from jaxbandit.types import field, pytree
 from tests.support.helpers import assert_refused
 from tests.support.laws import LAWS, MEANS, losses
 from tests.support.policies import quick_jit
