@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from jaxbandit.cli import certificate, look, play, reference, search
+from jaxbandit.cli import certificate, look, machine, play, reference, search
 from jaxbandit.cli.commands import Panel, add_command
+from jaxbandit.engine import CardError
 from jaxbandit.store.directory import StoreError
 from jaxbandit.version import __version__
 
@@ -29,6 +30,7 @@ add_command(app, search.sensitivity, Panel.SEARCH, kept=search.KEPT_RESULTS)
 add_command(app, reference.list_, Panel.REFERENCE, name="list")
 add_command(app, reference.inspect, Panel.REFERENCE)
 add_command(app, reference.doctor, Panel.REFERENCE)
+add_command(app, machine.bench, Panel.REFERENCE)
 
 
 def _version(asked: bool) -> None:
@@ -51,7 +53,7 @@ def main() -> None:
     warnings.showwarning = _show_warning
     try:
         app()
-    except (ValueError, StoreError) as error:
+    except (ValueError, StoreError, CardError) as error:
         Console(stderr=True).print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
         raise SystemExit(2) from None
 

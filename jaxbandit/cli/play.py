@@ -11,6 +11,7 @@ import typer
 
 from jaxbandit.cli import options
 from jaxbandit.cli.options import Data, Json, Out, Quick, Quiet, StudyFile
+from jaxbandit.engine import Engine
 from jaxbandit.progress import bar
 from jaxbandit.runs import run_study, teams
 from jaxbandit.runs.campaign import Report
@@ -27,6 +28,9 @@ def run(
     data: Data = None,
     quiet: Quiet = False,
     as_json: Json = False,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, or gpu for all NVIDIA cards; by default JAX's default device decides.")
+    ] = None,
     precision: Annotated[
         float | None, typer.Option(help="Add seeds until half the 95 % band is at most this share of the mean.")
     ] = None,
@@ -56,6 +60,7 @@ def run(
         ds = run_study.run(
             plan,
             directory,
+            engine=Engine(devices=device),
             notice=lambda done, total, cells, of: show(done, total, f"{cells}/{of} cells"),  # pyright: ignore[reportCallIssue]
             stop=stop,
             report=report,

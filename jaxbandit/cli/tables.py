@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jaxbandit.analysis.multiples import NOTE, Multiples
-from jaxbandit.engine import code_cache, explained, llvm_summary, native_unavailable, usable_cores
+from jaxbandit.engine import cards_summary, code_cache, explained, llvm_summary, native_unavailable, usable_cores
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import text
 from jaxbandit.runs.forecast import Forecast
@@ -119,6 +119,7 @@ def machine_table() -> Table:
         "jax, jaxlib": f"{jax.__version__}, {metadata.version('jaxlib')}",
         "llvmlite": llvm_summary(),
         "cores": str(usable_cores()),
+        "NVIDIA cards": cards_summary(),
         "JAX devices": f"{len(devices)} x {devices[0].device_kind} ({jax.default_backend()})",
         "games are played by": _way(),
         "dtype": 'float32; simulate(..., dtype="float64") plays the same code in float64',
@@ -145,11 +146,14 @@ def ways_table(policies: Mapping[str, Any], num_arms: int = 10) -> Table:
 
 
 def _way() -> str:
-    if jax.default_backend() != "cpu":
+    if jax.default_backend() not in ("cpu", "gpu"):
         return f"JAX's scan, on the {jax.default_backend()}; Engine(way='native') plays on the CPU instead"
     if native_unavailable():
         return "JAX's scan, 20 to 50 times slower: LLVM cannot be used here; run pip install --force-reinstall llvmlite"
-    return "machine code made by LLVM: results are the same to the bit on every CPU"
+    played = (
+        "the cores; --device gpu plays on NVIDIA cards" if jax.default_backend() == "cpu" else "the cards, if usable"
+    )
+    return f"machine code made by LLVM, on {played}. Results are the same to the bit everywhere"
 
 
 def _heading(at: xr.Dataset) -> str:

@@ -5,10 +5,12 @@ games, values, seeds and rounds. On CPUs every core plays blocks of its own; on 
 all devices.
 """
 
+import contextlib
 import dataclasses
 import platform
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +18,7 @@ import jax
 import numpy as np
 
 from jaxbandit import random
-from jaxbandit.engine import blocks, machine, native, scan, tallies, ways, workers
+from jaxbandit.engine import blocks, gpu, machine, native, scan, tallies, ways, workers
 from jaxbandit.engine.checkpoint import Keeper
 from jaxbandit.engine.job import Job
 from jaxbandit.engine.shape import Shape
@@ -27,7 +29,7 @@ from jaxbandit.types import shared_leaves
 MOST_LANES = 4096  # most lanes of a block
 BLOCK_BYTES = 64 << 20  # most memory of a block's games
 TURN_LANES, MOST_TURNS = 512, 4  # a core gets at most MOST_TURNS blocks, each of at least TURN_LANES games
-SCAN_LANES = 65_536  # most lanes of a block on an accelerator
+SCAN_LANES, SCAN_BYTES = 65_536, 1 << 30  # most lanes of a block on each accelerator, and most memory of their games
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Engine:
     Attributes:
       block: Games that a core or the accelerators play at a time; default by the memory they need.
       chunk: Most rounds in a call of the compiled program; default as many as take about a fifth of a second.
-      devices: Number of cores that play natively. For the scan, the number or the list of JAX devices. Default all.
+      devices: Number of cores that play natively, "cpu" for all of them, or "gpu" for all NVIDIA cards. For the scan,
+        the number or the list of JAX devices. By default, cards play if JAX's default device is a GPU, else all cores.
       progress: True for a progress bar, or a function of (seed-rounds done, in all), called by one thread at a time.
       checkpoint: Seconds between two checkpoints of unfinished games; only studies in a directory have checkpoints.
       way: "native", machine code by LLVM, or "scan", plain JAX. By default CPUs play natively if LLVM is usable and
@@ -46,7 +49,7 @@ class Engine:
 
     block: int | None = None
     chunk: int | None = None
-    devices: int | Sequence[Any] | None = None
+    devices: int | str | Sequence[Any] | None = None
     progress: bool | Progress = False
     checkpoint: float = 5.0
     way: str | None = None
@@ -59,10 +62,18 @@ class Engine:
                 raise ValueError(f"Engine.{name} must be a whole number >= 1, got {value!r}; {remedy}")
         if self.way is not None and self.way not in ways.WAYS:
             raise ValueError(f"Engine.way must be 'native' or 'scan', got {self.way!r}; leave it out for the default")
+        if isinstance(self.devices, str) and self.devices not in ways.KINDS:
+            raise ValueError(f"Engine.devices must be 'cpu', 'gpu' or a number of cores, got {self.devices!r}")
+        if self.devices == "gpu" and self.way == "scan":
+            raise ValueError(
+                "Engine(devices='gpu') plays machine code, so it cannot have way='scan'; leave out one of them"
+            )
 
     def cores(self) -> int:
         """Returns the number of cores that play natively."""
         available = machine.usable_cores()
+        if isinstance(self.devices, str):
+            return available
         if isinstance(self.devices, int):
             if not 1 <= self.devices <= available:
                 seen = f"this process may run on {available}; `jaxbandit doctor` shows them"
@@ -74,6 +85,8 @@ class Engine:
 
     def jax_devices(self) -> list[Any]:
         """Returns the devices that play by scan."""
+        if isinstance(self.devices, str):
+            return jax.local_devices(backend=self.devices)
         available = jax.local_devices()
         if self.devices is None or (isinstance(self.devices, int) and available[0].platform == "cpu"):
             return available
@@ -88,6 +101,16 @@ class Engine:
 
     def games(self, shape: Shape) -> tuple[Any, int]:
         """Returns the compiled games of a shape and the number of threads that play blocks of them."""
+        if cards := ways.cards(self.devices, self.way):
+            try:
+                games = gpu.Games(shape, cards)
+                return games, games.threads
+            except native.UnsupportedError:
+                pass  # the CPUs cannot play it natively either, and the next line warns
+            except gpu.CardError as error:
+                if self.devices == "gpu":
+                    raise
+                warnings.warn(f"{error.problem}. The CPUs play instead", stacklevel=3)
         found = ways.chosen(shape, self.way)
         if isinstance(found, native.Games):
             return found, self.cores()
@@ -100,8 +123,13 @@ class Engine:
         """
         if self.block:
             return self.block
-        most = MOST_LANES if isinstance(games, native.Games) or jax.default_backend() == "cpu" else SCAN_LANES
-        fitting = max(64, min(most, BLOCK_BYTES // max(games.lane_bytes, 1)))
+        if isinstance(games, gpu.Games):
+            fitting = games.most_lanes()
+        else:
+            most, size = MOST_LANES, BLOCK_BYTES
+            if isinstance(games, scan.Games) and games.platform != "cpu":
+                most, size = SCAN_LANES * games.mesh.size, SCAN_BYTES * games.mesh.size
+            fitting = max(64, min(most, size // max(games.lane_bytes, 1)))
         turns = min(max(num_lanes // threads // TURN_LANES, 1), MOST_TURNS) if threads > 1 else 1
         each = -(-num_lanes // (threads * turns))
         width = getattr(games, "width", 1)
@@ -113,6 +141,8 @@ def described(games: Any, threads: int) -> str:
     """Returns a description of the machine and the way that play games."""
     if isinstance(games, native.Games):
         return f"native: {threads} x {platform.machine()} core"
+    if isinstance(games, gpu.Games):
+        return f"native: {len(games.cards)} x {games.cards[0].name}"
     device = games.mesh.devices.flat[0]
     return f"scan: {games.mesh.size} x {device.device_kind} ({device.platform}, {platform.machine()})"
 
@@ -138,20 +168,41 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
     timing.devices.add(described(games, threads))
     compiled = time.perf_counter()
     timing.compile_seconds += compiled - began
+    counter, finished = _Counter(job, progress), [0]
+
+    def take(numbers: np.ndarray, variables: dict[str, np.ndarray]) -> None:
+        sink(numbers, variables)
+        finished[0] = int(numbers[-1]) + 1
+
     try:
-        _play(job, shape, games, threads, config, sink, _Counter(job, progress), keeper)
+        _play(job, shape, games, threads, config, take, counter, keeper)
+    except gpu.CardError as error:
+        if isinstance(error, gpu.NoMemoryError) and config.devices == "gpu":
+            raise
+        left = job.num_lanes - finished[0]
+        warnings.warn(
+            f"{error.problem}. The CPUs play the {left:,} games that are not finished; no result is lost", stacklevel=3
+        )
+        config = dataclasses.replace(config, devices="cpu", way="native", block=None)
+        games, threads = config.games(shape)
+        timing.devices.add(described(games, threads))
+        counter.back_to(finished[0])
+        _play(job, shape, games, threads, config, sink, counter, keeper, finished[0])
     finally:
         timing.run_seconds += time.perf_counter() - compiled
 
 
-def _play(job: Job, shape: Shape, games, threads: int, config: Engine, sink: Sink, counter, keeper) -> None:
-    width = config.lanes(games, threads, job.num_lanes)
+def _play(
+    job: Job, shape: Shape, games, threads: int, config: Engine, sink: Sink, counter, keeper, first_lane: int = 0
+) -> None:
+    width = config.lanes(games, threads, job.num_lanes - first_lane)
     traced: list[Any] = []  # games that hand out every round; compiled when a block has a traced seed
     wide = shape.dtype == "float64"
     (policies, policy_of), (environments, environment_of) = (_distinct(side) for side in zip(*job.pairs, strict=True))
     stacked = _stacked(policies, shape.dtype), _stacked(environments, shape.dtype)
     gaps = [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in environments]
     pace, key = blocks.Pace(config.chunk), random.seed_words(job.seed)
+    said: set[str] = set()  # messages about cards
 
     def play(first: int, halt: threading.Event) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         numbers = np.arange(first, min(first + width, job.num_lanes))
@@ -163,22 +214,43 @@ def _play(job: Job, shape: Shape, games, threads: int, config: Engine, sink: Sin
                 playing = traced[0] if traced else config.games(job.shape(trace=True))[0]
                 traced.append(playing)
             parameters = [*_taken(stacked[0], plays), *_taken(stacked[1], played_in)]
-            block = playing.block(parameters, random.game_words(key, seed_of))
-            report = lambda rounds: counter.add(numbers.size * rounds)  # noqa: E731
             keep = np.flatnonzero(seed_of < job.trace)
-            variables = blocks.play(block, playing.shape, job.record, numbers, report, pace, keeper, halt, keep)
+            while True:
+                done: list[int] = []
+
+                def report(rounds: int, done: list[int] = done) -> None:
+                    done.append(numbers.size * rounds)
+                    counter.add(done[-1])
+
+                try:
+                    with contextlib.closing(playing.block(parameters, random.game_words(key, seed_of))) as block:
+                        variables = blocks.play(
+                            block, playing.shape, job.record, numbers, report, pace, keeper, halt, keep
+                        )
+                    break
+                except gpu.CardLostError as error:
+                    if all(card.lost for card in playing.cards):
+                        raise
+                    if (sentence := f"{error.problem}. The other cards play its games") not in said:
+                        said.add(sentence)
+                        warnings.warn(sentence, stacklevel=2)
+                    counter.add(-sum(done))
         variables["regret"] = tallies.regret(variables, gaps, played_in, job.record)
         variables.pop("gap", None)
         return numbers, variables
 
-    workers.in_order(play, range(0, job.num_lanes, width), threads, lambda played: sink(*played))
+    try:
+        workers.in_order(play, range(first_lane, job.num_lanes, width), threads, lambda played: sink(*played))
+    finally:
+        for opened in {id(one): one for one in (games, *traced) if isinstance(one, gpu.Games)}.values():
+            opened.close()
 
 
 class _Counter:
     """A counter of a job's seed-rounds, which all threads share."""
 
     def __init__(self, job: Job, progress: Progress):
-        self._done, self._total = 0, job.seed_rounds
+        self._done, self._total, self._lanes = 0, job.seed_rounds, job.num_lanes
         self._progress, self._lock = progress, threading.Lock()
 
     def add(self, seed_rounds: int) -> None:
@@ -187,10 +259,15 @@ class _Counter:
             self._done += seed_rounds
             self._progress(self._done, self._total)
 
+    def back_to(self, num_lanes: int) -> None:
+        """Counts the rounds of the first lanes alone, because the others are played anew."""
+        with self._lock:
+            self._done = self._total // self._lanes * num_lanes
+
 
 def way_of(policy: Policy, environment: Environment, measures: Sequence[str], dtype: str, way: str | None) -> str:
     """Returns the way in which games of a pair are played: "native" or "scan"."""
-    if way == "scan" or (way is None and jax.default_backend() != "cpu") or native.unavailable():
+    if way == "scan" or (way is None and jax.default_backend() not in ways.KINDS) or native.unavailable():
         return "scan"
     if all(type(side).__module__.startswith("jaxbandit.") for side in (policy, environment)):
         return "native"  # tests check that all of them can be lowered

@@ -105,6 +105,11 @@ class Games:
         self.mesh = Mesh(np.asarray(devices), (LANES,))
 
     @property
+    def platform(self) -> str:
+        """The kind of the devices, such as "cpu" or "tpu"."""
+        return self.mesh.devices.flat[0].platform
+
+    @property
     def lane_bytes(self) -> int:
         """The memory of one game."""
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.shape.carry))
@@ -143,6 +148,9 @@ class Block:
         else:
             structure = jax.tree.structure(self.games.shape.carry)
             self._carry = jax.tree.unflatten(structure, [self._placed(leaf) for leaf in carry])
+
+    def close(self) -> None:
+        """Does nothing: the memory is freed with the block."""
 
     def carry(self) -> list[np.ndarray]:
         """Returns copies of the carry's leaves, lanes last."""

@@ -5,12 +5,13 @@ from typing import Any
 
 import jax
 
-from jaxbandit.engine import machine, native
+from jaxbandit.engine import gpu, machine, native
 from jaxbandit.engine.round import Plan
 from jaxbandit.engine.shape import Shape
 from jaxbandit.game import Environment, Policy, is_stationary
 
 WAYS = ("native", "scan")
+KINDS = ("cpu", "gpu")  # kinds of devices that play natively
 
 _reasons: dict[Shape, str] = {}
 _said: set[str] = set()
@@ -21,7 +22,7 @@ def chosen(shape: Shape, way: str | None = None) -> Any:
     if (sentence := machine.untested_jax()) and sentence not in _said:
         _said.add(sentence)
         warnings.warn(sentence, stacklevel=2)
-    if way == "scan" or (way is None and jax.default_backend() != "cpu"):
+    if way == "scan" or (way is None and jax.default_backend() not in KINDS):
         return None
     if shape in _reasons:
         return None
@@ -41,6 +42,28 @@ def chosen(shape: Shape, way: str | None = None) -> Any:
     return None
 
 
+def cards(devices: Any, way: str | None) -> list[gpu.Card]:
+    """Returns the NVIDIA cards that play, none if the CPUs do.
+
+    Cards play if the user asks for them, or if JAX's default device is a GPU. In the second case, the CPUs play if no
+    card is usable, after one message.
+
+    Raises:
+      CardError: The user asks for cards, and none is usable.
+    """
+    if devices == "gpu":
+        return gpu.usable()
+    if devices is not None or way is not None or jax.default_backend() != "gpu":
+        return []
+    try:
+        return gpu.usable()
+    except gpu.CardError as error:
+        if (sentence := f"{error.problem}. The CPUs play instead") not in _said:
+            _said.add(sentence)
+            warnings.warn(sentence, stacklevel=3)
+        return []
+
+
 def _obstacle(error: native.UnsupportedError) -> str:
     where = f" at {error.where}" if error.where else ""
     return f"uses '{error.primitive}'{where}, which has no native rule"
@@ -48,7 +71,7 @@ def _obstacle(error: native.UnsupportedError) -> str:
 
 def explained(policy: Policy, environment: Environment) -> tuple[str, str]:
     """Returns the way in which a pair is played here, "native" or "scan", and the reason; compiles nothing."""
-    if jax.default_backend() != "cpu":
+    if jax.default_backend() not in KINDS:
         return "scan", f"JAX's default device is a {jax.default_backend()}"
     if native.unavailable():
         return "scan", f"LLVM is not usable: {native.unavailable()}"

@@ -45,7 +45,7 @@ class ExecutorTeam(Team):
         study, store = campaign.study, campaign.store
         content = study.model_dump(exclude_defaults=True)
         told = {name: getattr(engine, name) for name in ("block", "chunk", "checkpoint", "way")}
-        if isinstance(engine.devices, int):
+        if isinstance(engine.devices, int | str):
             told["devices"] = engine.devices
         place = str(study.directory), str(store.directory.resolve())
         tasks = [

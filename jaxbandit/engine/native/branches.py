@@ -41,7 +41,8 @@ def _cond(low, equation, index: Array, *given: Array):
             continue
         mask = here if scope.mask is None else f.binary("and", *f.alike(here, scope.mask))
         with f.branch(f.any_lane(mask)) as (before, end):
-            divergent = mask if mask.wide or scope.mask is not None else None
+            # A thread of its own, in contrast to a vector, is here only if it takes the branch.
+            divergent = mask if f.width > 1 and (mask.wide or scope.mask is not None) else None
             nested = low.inner(program, divergent)
             arguments = [
                 low.handed_in(a, nested, isinstance(a, Buffer) and _is_home(a, homes) and a.writable) for a in operands
@@ -59,7 +60,7 @@ def _cond(low, equation, index: Array, *given: Array):
         ]
         taken = [f.phi(v, end(), m, before) for v, m in zip(values, known, strict=True)]
         joined = [
-            t if m.text == "poison" or (not here.wide and k is m) else f.select(here, t, m)
+            t if m.text == "poison" or ((f.width == 1 or not here.wide) and k is m) else f.select(here, t, m)
             for t, k, m in zip(taken, known, merged, strict=True)
         ]
         merged = joined

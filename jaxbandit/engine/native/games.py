@@ -199,6 +199,9 @@ class Block:
             self._groups,
         )
 
+    def close(self) -> None:
+        """Does nothing: the memory is freed with the block."""
+
     def carry(self) -> list[np.ndarray]:
         """Returns copies of the carry's leaves, lanes last."""
         return self.games.writer.carry.read(self._carry, self.num_lanes)

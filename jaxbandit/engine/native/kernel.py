@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandit.engine.native import processor
-from jaxbandit.engine.native.arrays import SMALL, Apart, Array, Buffer
+from jaxbandit.engine.native.arrays import KINDS, SMALL, Apart, Array, Buffer
 from jaxbandit.engine.native.emit import BITS, Function, Value
 from jaxbandit.engine.native.layout import ALIGN, Layout
 from jaxbandit.engine.native.lower import Lowering
@@ -30,10 +30,12 @@ class Writer:
 
     Args:
       programs: The game.
-      width: Lanes of a vector.
+      width: Lanes of a group, which lie together in memory.
       target: LLVM's name of the processor's family, for its control word.
       llvm_version: LLVM's major version.
     """
+
+    more = ""  # arguments of a function after those below
 
     def __init__(self, programs: Programs, width: int, target: str, llvm_version: int):
         self.programs, self.width, self.target = programs, width, target
@@ -60,15 +62,16 @@ class Writer:
                 self._play,
             ),
         ):
-            f = Function(self.width)
+            f = self._function()
             f.llvm_version = self.llvm_version
             work = Workspace(Value("%work", "ptr", False), self.width)
             work.globals = defined
             restore = processor.enter(f, self.target)
             body(f, work)
             restore()
+            convention, attributes = processor.convention(self.target), processor.attributes(self.target)
             functions.append(
-                f"define void @{name}({arguments}) nounwind{processor.attributes(self.target)} {{\nentry:\n"
+                f"define {convention}void @{name}({arguments}{self.more}) nounwind{attributes} {{\nentry:\n"
                 + "\n".join(f.lines)
                 + "\n  ret void\n}\n"
             )
@@ -79,7 +82,13 @@ class Writer:
 
     # Pieces
 
-    def _over_groups(self, f: Function, body: Callable[[Value], None]) -> None:
+    def _function(self) -> Function:
+        """Returns an empty function, in which a vector has the lanes of a group."""
+        return Function(self.width)
+
+    def _over_groups(self, f: Function, work: Workspace, body: Callable[[Value], None]) -> None:
+        """Runs ``body`` for every group; groups play one after the other and share their work space."""
+
         def turn(group: Value, carried: list[Value]) -> list[Value]:
             body(group)
             return carried
@@ -90,11 +99,18 @@ class Writer:
         offset = f.mul(group, f.constant(bytes_each, "i64"))
         return Value(f.address(Value(base, "ptr", False), offset, "i8", 1), "ptr", False)
 
+    def _pointer(self, f: Function, pointers: str, number: int) -> Value:
+        """Returns one of the pointers that an argument points to."""
+        pointer = f.fresh()
+        where = f.address(Value(pointers, "ptr", False), number, "ptr", 1)
+        f.lines.append(f"  {pointer} = load ptr, ptr {where}, align 8")
+        return Value(pointer, "ptr", False)
+
     def _arrays(self, f: Function, scope: Scope, layout: Layout, base: Value, *, writable: bool) -> list[Array]:
         """Returns the leaves of a layout: small ones loaded, large ones in memory."""
         arrays: list[Array] = []
         for leaf in layout.leaves:
-            where = Value(f.address(base, leaf.offset, "i8", 1), "ptr", False)
+            where = f.place(base, leaf.offset, KINDS[leaf.dtype])
             buffer = Buffer(where, leaf.shape, leaf.dtype, scope, writable=writable)
             arrays.append(scope.apart(buffer) if leaf.size <= SMALL else buffer)
         return arrays
@@ -111,10 +127,7 @@ class Writer:
             if not shared:
                 arrays.append(next(own))
                 continue
-            pointer = f.fresh()
-            where = f.address(Value("%shared", "ptr", False), number, "ptr", 1)
-            f.lines.append(f"  {pointer} = load ptr, ptr {where}, align 8")
-            buffer = Buffer(Value(pointer, "ptr", False), leaf.shape, leaf.dtype, scope, shared=True)
+            buffer = Buffer(self._pointer(f, "%shared", number), leaf.shape, leaf.dtype, scope, shared=True)
             arrays.append(scope.apart(buffer) if buffer.size <= SMALL else buffer)
             number += 1
         return arrays
@@ -139,13 +152,13 @@ class Writer:
             lowering = Lowering(scope, self.programs.begin)
             results = lowering.run(self._parameters(f, scope, group))
             homes = [
-                Buffer(Value(f.address(base, leaf.offset, "i8", 1), "ptr", False), leaf.shape, leaf.dtype, scope)
+                Buffer(f.place(base, leaf.offset, KINDS[leaf.dtype]), leaf.shape, leaf.dtype, scope)
                 for leaf in self.carry.leaves
             ]
             for array, home in zip(results, homes, strict=True):
                 scope.write(array, home)
 
-        self._over_groups(f, body)
+        self._over_groups(f, work, body)
 
     def _play(self, f: Function, work: Workspace) -> None:
         stops, num_stops = Value("%stops", "ptr", False), Value("%num_stops", "i64", False)
@@ -172,7 +185,7 @@ class Writer:
             outer = Scope(f, work)
             base = self._place(f, "%carry", group, self.carry.bytes)
             parameters = self._parameters(f, outer, group)
-            key_base = self._place(f, "%keys", group, 8 * self.width)
+            key_base = f.own(self._place(f, "%keys", group, 8 * self.width), "i32")
             keys = _scalars([f.load(key_base, n, "i32") for n in range(2)], np.uint32, outer)
             # Values that depend only on the parameters of a game are computed once, not in every round.
             lowering = Lowering(outer, before)
@@ -186,7 +199,7 @@ class Writer:
                 lambda n, now: [segment(group, base, [*parameters, keys], made, n, now[0])],
             )
 
-        self._over_groups(f, body)
+        self._over_groups(f, work, body)
 
     def _rounds(self, f, work, program, base, constant, made, group, t, end) -> None:
         """Writes the loop over rounds, in which small arrays of the carry stay in registers."""
@@ -225,7 +238,7 @@ class Writer:
         rest = iter(final)
         for n in small:
             leaf = self.carry.leaves[n]
-            home = Buffer(Value(f.address(base, leaf.offset, "i8", 1), "ptr", False), leaf.shape, leaf.dtype, outer)
+            home = Buffer(f.place(base, leaf.offset, KINDS[leaf.dtype]), leaf.shape, leaf.dtype, outer)
             for index in np.ndindex(*leaf.shape):
                 home.put(index, next(rest))
 
@@ -238,7 +251,7 @@ class Writer:
         after, out = results[: len(carry)], results[len(carry) :]
         self._hand_out(f, scope, out, "%outs", group, n)
         homes = [
-            Buffer(Value(f.address(base, leaf.offset, "i8", 1), "ptr", False), leaf.shape, leaf.dtype, scope)
+            Buffer(f.place(base, leaf.offset, KINDS[leaf.dtype]), leaf.shape, leaf.dtype, scope)
             if isinstance(array, Apart)
             else array
             for leaf, array in zip(self.carry.leaves, carry, strict=True)
@@ -254,11 +267,10 @@ class Writer:
         """Writes each array to its output array ``[rows, entries, lanes]``."""
         lanes = Value("%lanes", "i64", False)
         first = f.mul(group, f.constant(self.width, "i64"))
+        if f.lane is not None:
+            first = f.add(first, f.lane)
         for number, array in enumerate(arrays):
-            pointer = f.fresh()
-            f.lines.append(
-                f"  {pointer} = load ptr, ptr {f.address(Value(pointers, 'ptr', False), number, 'ptr', 1)}, align 8"
-            )
+            pointer = self._pointer(f, pointers, number)
             stored = "i8" if array.kind == "i1" else array.kind
             start = f.mul(f.mul(row, f.constant(array.size, "i64")), lanes)
 
@@ -269,7 +281,7 @@ class Writer:
                 value = array.at(index)
                 if value.kind == "i1":
                     value = f.cast("zext", value, "i8")
-                where = f.address(Value(pointer, "ptr", False), place, stored, 1)
+                where = f.address(pointer, place, stored, 1)
                 value = f.widened(value)
                 f.lines.append(
                     f"  store {f.type_of(stored, True)} {value.text}, ptr {where}, align {BITS[stored] // 8}"

@@ -192,7 +192,7 @@ class Lowering:
                 array.base,
                 self.scope.times(place, math.prod(shape)),
                 array.kind,
-                1 if array.shared else self.f.width,
+                1 if array.shared else self.f.stride,
             )
             view = Buffer(Value(base, "ptr", False), shape, array.dtype, self.scope, shared=array.shared)
             view.origin = array.origin

@@ -1,10 +1,21 @@
-"""A writer of reads and writes of arrays, whose rows have ``width`` numbers, one for each lane."""
+"""A writer of reads and writes of arrays, whose rows have ``stride`` numbers, one for each lane."""
 
 from jaxbandit.engine.native.values import BITS, Operations, Value
 
 
 class Memory(Operations):
     """The operations on values, extended by operations on memory."""
+
+    def own(self, base: Value, kind: str) -> Value:
+        """Returns where this thread's numbers begin in rows of a kind that begin at ``base``."""
+        if self.lane is None:
+            return base
+        where = self.emit(f"getelementptr inbounds {_stored(kind)}, ptr {base.text}, i64 {self.lane.text}")
+        return Value(where, "ptr", False)
+
+    def place(self, base: Value, offset: int, kind: str) -> Value:
+        """Returns where the rows of an array begin for this thread; the array lies ``offset`` bytes after ``base``."""
+        return Value(self.address(self.own(base, kind), offset, "i8", 1), "ptr", False)
 
     def address(self, base: Value, row: Value | int, kind: str, lanes: int) -> str:
         """Returns the address of a row; a row holds ``lanes`` numbers (1 if the lanes share the array)."""
@@ -28,8 +39,8 @@ class Memory(Operations):
 
     def load(self, base: Value, row: Value | int, kind: str, *, wide: bool = True) -> Value:
         """Returns a row of an array, or one of its numbers if the lanes share it."""
-        where = self.address(base, row, kind, self.width if wide else 1)
-        stored = "i8" if kind == "i1" else kind
+        where = self.address(base, row, kind, self.stride if wide else 1)
+        stored = _stored(kind)
         text = self.emit(f"load {self.type_of(stored, wide)}, ptr {where}, align {self._align(stored, wide)}")
         value = Value(text, stored, wide)
         return self.cast("trunc", value, "i1") if kind == "i1" else value
@@ -44,16 +55,15 @@ class Memory(Operations):
             value = self.widened(value)
         if mask is not None:
             value = self.select(mask, value, self.load(base, row, value.kind, wide=wide))
-        where = self.address(base, row, value.kind, self.width if wide else 1)
+        where = self.address(base, row, value.kind, self.stride if wide else 1)
         kind = self.type_of(value.kind, wide)
         self.lines.append(f"  store {kind} {value.text}, ptr {where}, align {self._align(value.kind, wide)}")
 
     def gather(self, base: Value, rows: Value, kind: str, *, shared: bool = False) -> Value:
         """Returns each lane's number of its own row; if ``shared``, the lanes share the array."""
-        stored = "i8" if kind == "i1" else kind
+        stored = _stored(kind)
         if self.width == 1:
-            value = self.load(base, rows, kind)
-            return value
+            return self.load(base, rows, kind, wide=not shared)
         pointers = self._lane_pointers(base, rows, stored, shared)
         vector, mangled = self.type_of(stored, True), self.mangled(stored, True)
         name = f"llvm.masked.gather.{mangled}.v{self.width}p0"
@@ -102,6 +112,10 @@ class Memory(Operations):
 
     def _align(self, kind: str, wide: bool) -> int:
         return BITS[kind] // 8 * (self.width if wide else 1)
+
+
+def _stored(kind: str) -> str:
+    return "i8" if kind == "i1" else kind
 
 
 def _signed(number: int, bits: int) -> int:

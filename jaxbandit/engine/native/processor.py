@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from jaxbandit.engine.native.emit import Function
 
+THREADS = 128  # most threads of a GPU's thread block, so that each may have all 255 registers
 _X86 = ("x86", "i386", "i686", "amd64")
 
 
@@ -14,7 +15,14 @@ def attributes(target: str) -> str:
     processors other than Atom it keeps few values alive and lets the processor find independent instructions. A round
     is too long for that. If its code is ordered for a processor that executes in order, it takes a sixth less time.
     """
+    if target.startswith("nvptx"):
+        return f' "nvvm.maxntid"="{THREADS}"'
     return ' alignstack(64) "tune-cpu"="atom"' if target.startswith(_X86) else ""
+
+
+def convention(target: str) -> str:
+    """Returns the calling convention of a function; on a GPU it is a kernel."""
+    return "ptx_kernel " if target.startswith("nvptx") else ""
 
 
 def enter(f: Function, target: str) -> Callable[[], None]:

@@ -40,10 +40,12 @@ class Operations:
 
     Args:
       width: Lanes of a vector; 1 writes scalars.
+      stride: Lanes of a row of an array in memory; default as many as a vector has.
     """
 
-    def __init__(self, width: int):
-        self.width = width
+    def __init__(self, width: int, stride: int | None = None):
+        self.width, self.stride = width, stride or width
+        self.lane: Value | None = None  # the place in a row that a thread has, if a row is longer than a vector
         self.lines: list[str] = []
         self.declared: dict[str, str] = {}
         self.block = "entry"

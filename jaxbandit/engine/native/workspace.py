@@ -18,11 +18,11 @@ class Workspace:
 
     Args:
       base: Address at which it begins.
-      width: Lanes of a vector.
+      stride: Lanes of a row.
     """
 
-    def __init__(self, base: Value, width: int):
-        self.base, self.width = base, width
+    def __init__(self, base: Value, stride: int):
+        self.base, self.stride = base, stride
         self.bytes = 0
         self.globals: list[str] = []  # the definitions of constant arrays
         self._equations = 0
@@ -45,6 +45,6 @@ class Workspace:
         """Returns room for an array."""
         itemsize = np.dtype(dtype).itemsize
         start = self.bytes
-        self.bytes += -(-math.prod(shape) * itemsize * self.width // 64) * 64
-        where = scope.f.address(self.base, start, "i8", 1)
-        return Buffer(Value(where, "ptr", False), shape, dtype, scope, writable=True)
+        self.bytes += -(-math.prod(shape) * itemsize * self.stride // 64) * 64
+        where = scope.f.place(self.base, start, Array((), dtype).kind)
+        return Buffer(where, shape, dtype, scope, writable=True)

@@ -1,0 +1,73 @@
+"""The command ``bench``: devices, bits, speed, one line to paste."""
+
+import json
+import pathlib
+
+import pytest
+from typer.testing import CliRunner
+
+from jaxbandit.cli.entry import app
+from jaxbandit.engine import bench, proof
+from jaxbandit.engine.gpu import card as cards
+from jaxbandit.engine.gpu import fleet
+from tests.support.cuda import StandIn
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(bench, "LANES", {"cpu": (64,), "gpu": (64,)})
+    monkeypatch.setattr(proof, "RECORDED", {"float32": proof.RECORDED["float32"]})
+    fleet.forget()
+    yield
+    fleet.forget()
+
+
+def last_line(result):
+    return result.output.strip().splitlines()[-1]
+
+
+def test_bench_without_a_card_names_the_reason(monkeypatch):
+    monkeypatch.setattr(cards, "bindings", lambda: StandIn(cards=0))
+    result = CliRunner().invoke(app, ["bench", "--horizon", "5"])
+    assert result.exit_code == 0, result.output
+    line = last_line(result)
+    assert line.startswith("jaxbandit ")
+    assert "bits as recorded" in line
+    assert "ns at 64 games" in line
+    assert line.endswith("gpu: none (the CUDA driver shows no card)")
+
+
+@pytest.mark.slow
+def test_bench_reports_a_card(monkeypatch):
+    api = StandIn(multiprocessors=1)
+    monkeypatch.setattr(cards, "bindings", lambda: api)
+    line = last_line(CliRunner().invoke(app, ["bench", "--horizon", "5"]))
+    assert "gpu: 1 x Stand-in 0 (compute capability 8.0); bits as recorded;" in line
+    assert line.count("ns at 64 games") == 2
+
+
+@pytest.mark.slow
+def test_bench_reports_a_card_with_other_bits(monkeypatch):
+    api = StandIn(multiprocessors=1, edit=lambda text: text.replace("div.rn.f32", "div.approx.f32"))
+    monkeypatch.setattr(cards, "bindings", lambda: api)
+    result = CliRunner().invoke(app, ["bench", "--horizon", "5"])
+    assert result.exit_code == 1
+    assert last_line(result).endswith("bits DIFFER in float32")
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(monkeypatch, capsys):
+    """The Python cells of the notebook for cloud cards, with few rounds and games."""
+    notebook = json.loads((pathlib.Path(__file__).parents[2] / "notebooks" / "bench_on_a_gpu.ipynb").read_text())
+    code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert any("jaxbandit bench" in source for source in code)
+    api = StandIn(multiprocessors=1)
+    monkeypatch.setattr(cards, "bindings", lambda: api)
+    python = [source for source in code if not source.startswith(("!", "%"))]
+    assert python
+    for source in python:
+        exec(source.replace("2_000", "6").replace("4_096", "40"), {})
+    printed = capsys.readouterr().out
+    assert "True" in printed
+    assert "False" not in printed
+    assert "Stand-in" in printed

@@ -1,0 +1,310 @@
+"""Cards behind a stand-in for the CUDA driver, which executes the PTX by an interpreter: memory, streams, failures."""
+
+import time
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.engine import gpu, proof, tallies, ways
+from jaxbandit.engine.gpu import card as cards
+from jaxbandit.engine.gpu import fleet
+from jaxbandit.engine.round import Tally
+from tests.support.blocks import keys_of, parameters_of, shape_of
+from tests.support.cuda import CUresult, StandIn
+
+PARETO = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
+HORIZON, SEEDS = 12, 300
+CALLS = [
+    *("cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute", "cuDriverGetVersion", "cuDeviceGetCount"),
+    *("cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemGetInfo", "cuMemAlloc", "cuMemFree", "cuMemcpyHtoDAsync"),
+    *("cuMemcpyDtoHAsync", "cuModuleLoadData", "cuModuleGetFunction", "cuStreamCreate", "cuLaunchKernel"),
+    *("cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuStreamSynchronize"),
+]
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    """Every test looks for cards anew; the recorded games are those in float32, so that the check is quick."""
+    monkeypatch.setattr(proof, "RECORDED", {"float32": proof.RECORDED["float32"]})
+    fleet.forget()
+    ways._said.clear()
+    yield
+    fleet.forget()
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Puts cards into this machine."""
+
+    def build(**about):
+        api = StandIn(**{"multiprocessors": 1} | about)
+        monkeypatch.setattr(cards, "bindings", lambda: api)
+        return api
+
+    return build
+
+
+def simulated(engine=None, seeds=SEEDS, **rest):
+    """The numbers of a small study."""
+    ds = jb.simulate(
+        jb.UniINF(horizon=HORIZON), PARETO, horizon=HORIZON, num_seeds=seeds, record=3, engine=engine, **rest
+    )
+    return ds
+
+
+def assert_same(a, b):
+    for name in a.data_vars:
+        np.testing.assert_array_equal(a[name].values, b[name].values, err_msg=str(name))
+
+
+GPU = jb.Engine(devices="gpu")
+
+
+def test_the_recorded_digests_are_those_of_this_cpu(monkeypatch):
+    from jaxbandit.engine import native
+
+    monkeypatch.undo()
+    assert len(proof.RECORDED) == 2
+    assert proof.differing(native.compiled) == []
+
+
+def test_a_study_on_cards_is_that_of_the_cpu(machine):
+    api = machine(cards=2)
+    found = simulated(GPU)
+    assert_same(found, simulated())
+    assert found.attrs["device"] == "native: 2 x Stand-in 0"
+    assert all(card.launches > 2 for card in api.cards), "both cards play"
+    assert not any(card.memory.taken for card in api.cards), "all memory is freed"
+
+
+@pytest.mark.slow
+def test_two_blocks_are_in_flight_on_a_card(machine):
+    api = machine()
+    most = []
+    launch, wait = api.cuLaunchKernel, api.cuStreamSynchronize
+    flying: set[int] = set()
+
+    def launched(*arguments):
+        flying.add(arguments[8])
+        most.append(len(flying))
+        time.sleep(0.02)
+        return launch(*arguments)
+
+    def waited(stream):
+        result = wait(stream)
+        flying.discard(stream)
+        return result
+
+    api.cuLaunchKernel, api.cuStreamSynchronize = launched, waited
+    simulated(jb.Engine(devices="gpu", block=64, chunk=4))
+    assert max(most) == 2
+
+
+@pytest.mark.slow
+def test_a_trace_and_cuts_are_those_of_the_cpu(machine):
+    machine()
+    engine = jb.Engine(devices="gpu", block=32, chunk=5)
+    assert_same(simulated(engine, seeds=40, trace=2), simulated(seeds=40, trace=2))
+
+
+def test_a_tally_and_a_carry_go_in_and_out(machine):
+    api = machine()
+    policy, environment = jb.UniINF(horizon=HORIZON), PARETO
+    shape = shape_of(policy, environment)
+    games = gpu.Games(shape, cards.visible(api))
+    parameters, keys = parameters_of(shape, policy, environment, 40), keys_of(40)
+    block = games.block(parameters, keys)
+    block.start()
+    block.advance(0, 5, np.array([5]))
+    carry = block.carry()
+    block.close()
+    again = games.block(parameters, keys)
+    again.start(carry)
+    for a, b in zip(carry, again.carry(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    again.close()
+
+
+@pytest.mark.slow
+def test_lanes_come_from_cores_and_memory(machine):
+    shape = shape_of(jb.UniINF(horizon=HORIZON), PARETO)
+    assert gpu.Games(shape, cards.visible(machine(multiprocessors=3))).most_lanes() == 3 * 128
+    games = gpu.Games(shape, cards.visible(machine(multiprocessors=1000, memory=1 << 20)))
+    assert 1000 < games.most_lanes() < 10_000
+    assert games.most_lanes() * games.lane_bytes * 2 <= 1 << 20
+
+
+# Failures
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", CALLS)
+def test_a_failure_of_any_call_is_clear_and_loses_nothing(machine, function):
+    wanted = simulated(seeds=64)
+    api = machine()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        simulated(GPU, seeds=64)
+        count = api.calls[function]
+        assert count, "the engine calls it"
+        for number in sorted({1, (count + 1) // 2, count}):
+            fleet.forget()
+            api = machine()
+            api.failures[function, number] = CUresult.CUDA_ERROR_LAUNCH_FAILED
+            try:
+                assert_same(simulated(GPU, seeds=64), wanted)
+            except gpu.CardError as error:
+                assert "CPUs" in str(error) or function in str(error)
+                said.append(error)
+    if function == "cuMemFree":  # memory is freed when all games are done, so that a failure is of no interest
+        assert len(said) <= 1
+        return
+    texts = " ".join(str(getattr(one, "message", one)) for one in said)
+    assert f"{function} failed" in texts or f"failed in {function}" in texts
+    assert "CUDA_ERROR_LAUNCH_FAILED (719)" in texts
+
+
+def test_a_card_lost_in_the_middle_leaves_its_games_to_the_cpus(machine):
+    api = machine()
+    api.lose = {0: 6}
+    with pytest.warns(
+        UserWarning, match=r"Stand-in 0 \(card 0\) failed .* The CPUs play the \d+ games .* no result is lost"
+    ):
+        found = simulated(GPU)
+    assert_same(found, simulated())
+    assert "core" in found.attrs["device"]
+    with pytest.raises(gpu.CardError, match="all cards failed earlier"):
+        simulated(GPU)
+
+
+@pytest.mark.slow
+def test_a_card_lost_in_the_middle_leaves_its_games_to_the_other_card(machine):
+    api = machine(cards=2)
+    api.lose = {1: 4}
+    with pytest.warns(UserWarning, match=r"Stand-in 1 \(card 1\) failed .* The other cards play its games"):
+        found = simulated(GPU)
+    assert_same(found, simulated())
+    assert "core" not in found.attrs["device"]
+    done = []
+    simulated(jb.Engine(devices="gpu", progress=lambda n, total: done.append((n, total))))
+    assert done[-1][0] == done[-1][1] == SEEDS * HORIZON
+
+
+@pytest.mark.slow
+def test_progress_ends_at_the_total_after_a_loss(machine):
+    machine().lose = {0: 6}
+    done = []
+    with pytest.warns(UserWarning, match="The CPUs play"):
+        simulated(jb.Engine(devices="gpu", progress=lambda n, total: done.append((n, total))))
+    assert done[-1][0] == done[-1][1] == SEEDS * HORIZON
+
+
+def test_no_memory_is_an_error_with_a_remedy(machine):
+    machine(memory=1 << 17)
+    with pytest.raises(gpu.CardError, match=r"no memory left for .* MiB of a block. Pass a smaller Engine\(block="):
+        simulated(jb.Engine(devices="gpu", block=2048), seeds=2048)
+
+
+def test_a_card_that_computes_otherwise_is_refused(machine):
+    machine(edit=lambda text: text.replace("div.rn.f32", "div.approx.f32"))
+    with (
+        pytest.warns(UserWarning, match="is not used: its bits differ from the recorded ones in float32"),
+        pytest.raises(gpu.CardError, match=r"no card reproduces the recorded digests.*jaxbandit bench"),
+    ):
+        simulated(GPU)
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ({"version": 11040}, r"for CUDA 11.4, but jaxbandit needs 12.0 or later. Update NVIDIA's driver"),
+        ({"capability": (6, 1)}, r"Stand-in 0 has 6.1, but compute capability 7.0 or later is needed"),
+        ({"cards": 0}, "shows no card. The variable CUDA_VISIBLE_DEVICES may hide it"),
+    ],
+)
+def test_machines_that_cannot_play_say_so(machine, about, message):
+    machine(**about)
+    with pytest.raises(gpu.CardError, match=message):
+        simulated(GPU)
+
+
+def test_no_driver_is_an_error_with_a_remedy(machine):
+    def missing(flags):
+        raise RuntimeError("libcuda.so.1 was not found")
+
+    machine().cuInit = missing
+    with pytest.raises(gpu.CardError, match=r"no CUDA driver .*libcuda.so.1 was not found.*525 or later.*--device gpu"):
+        simulated(GPU)
+
+
+def test_no_bindings_is_an_error_with_a_remedy(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "cuda", None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(gpu.CardError, match=r"pip install 'jaxbandit\[cuda\]'"):
+        simulated(GPU)
+
+
+def test_cpus_play_with_one_message_if_nobody_asked_for_a_card(machine, monkeypatch):
+    wanted = simulated()
+    machine(capability=(6, 1))
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    with pytest.warns(UserWarning, match=r"no card is new enough.*\. The CPUs play instead") as said:
+        assert_same(simulated(), wanted)
+        assert_same(simulated(), wanted)
+    assert len([one for one in said if "CPUs play" in str(one.message)]) == 1
+
+
+@pytest.mark.slow
+def test_cards_play_if_they_are_the_default_device_of_jax(machine, monkeypatch):
+    api = machine()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert simulated().attrs["device"] == "native: 1 x Stand-in 0"
+    launches = api.cards[0].launches
+    assert "core" in simulated(jb.Engine(devices="cpu")).attrs["device"]
+    assert api.cards[0].launches == launches
+
+
+def test_settings_are_checked():
+    with pytest.raises(ValueError, match="must be 'cpu', 'gpu' or a number of cores, got 'tpu'"):
+        jb.Engine(devices="tpu")
+    with pytest.raises(ValueError, match="leave out one of them"):
+        jb.Engine(devices="gpu", way="scan")
+
+
+# The host's share
+
+
+def test_the_host_takes_little_time_for_a_block():
+    """65,536 lanes, K = 10, 16 recorded rounds: less than 0.2 s of processor time."""
+    environment = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)
+    shape = shape_of(jb.UniINF(horizon=1600), environment)
+    record = 100 * np.arange(1, 17)
+    leaves = [np.ones((16, *leaf.shape, 65_536), leaf.dtype) for leaf in jax.tree.leaves(shape.tally)]
+    gaps = [tallies.Gaps(environment, record, stationary=True)]
+
+    def seconds():
+        began = time.thread_time()
+        totals = tallies.Totals()
+        totals.add(Tally(*jax.tree.unflatten(jax.tree.structure(shape.tally), leaves)), 16)
+        variables = totals.variables(np.zeros(65_536))
+        tallies.regret(variables, gaps, np.zeros(65_536, int), record)
+        return time.thread_time() - began
+
+    assert min(seconds() for _ in range(3)) < 0.2
+
+
+def test_the_stand_in_has_the_functions_of_the_driver():
+    driver = pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+    for name in (*CALLS, "cuInit", "cuGetErrorName"):
+        real = (getattr(driver, name).__doc__ or "").split(")")[0].split("(")[1]
+        ours = getattr(StandIn, name)
+        assert len([part for part in real.split(",") if part.strip()]) == ours.__code__.co_argcount - 1, name
+    for name in CUresult:
+        assert int(getattr(driver.CUresult, name.name)) == name
+    for kind in StandIn.CUdevice_attribute:
+        assert int(getattr(driver.CUdevice_attribute, kind.name)) == kind
