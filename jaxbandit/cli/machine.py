@@ -10,7 +10,7 @@ from jaxbandit.cli.options import make_console
 
 
 def bench(
-    horizon: Annotated[int, typer.Option(help="Rounds of each timed game.", min=1)] = 2000,
+    rounds: Annotated[int, typer.Option(help="Rounds that are timed.", min=1)] = 2000,
 ) -> None:
     """Checks the bits of CPUs and NVIDIA cards against recorded digests, times them, and prints one line to report."""
     from jaxbandit.cli import tables
@@ -23,10 +23,10 @@ def bench(
     console.print(tables.ways_table(POLICIES))
     console.print()
     console.print("Times per seed-round of uniINF on Pareto losses, K = 10, float32:")
-    pair = POLICIES["uniinf"](horizon=horizon), ENVIRONMENTS["pareto"](means=[0.5] + [1.0] * 9, tail_index=1.6)
+    pair = POLICIES["uniinf"](horizon=rounds), ENVIRONMENTS["pareto"](means=[0.5] + [1.0] * 9, tail_index=1.6)
     found = []
     for kind in ("cpu", "gpu"):
-        found.append(measured(kind, *pair, horizon))
+        found.append(measured(kind, *pair, rounds))
         console.print(found[-1].sentence(), markup=False, highlight=False, soft_wrap=True)
     versions = f"python {platform.python_version()}, jax {metadata.version('jax')}, llvmlite {llvm_summary()}"
     system = f"{platform.system()} {platform.machine()}"

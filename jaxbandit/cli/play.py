@@ -29,7 +29,8 @@ def run(
     quiet: Quiet = False,
     as_json: Json = False,
     device: Annotated[
-        str | None, typer.Option(help="cpu, or gpu for all NVIDIA cards; by default JAX's default device decides.")
+        str | None,
+        typer.Option(help="Devices that play: cpu, or gpu for all NVIDIA cards; default by JAX's default device."),
     ] = None,
     precision: Annotated[
         float | None, typer.Option(help="Add seeds until half the 95 % band is at most this share of the mean.")

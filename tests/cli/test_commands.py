@@ -25,7 +25,7 @@ GROUPS = {
     commands.Panel.RUN: {"run", "plan", "certify"},
     commands.Panel.LOOK: {"report", "plot"},
     commands.Panel.SEARCH: {"tune", "worst", "sensitivity"},
-    commands.Panel.REFERENCE: {"list", "inspect", "doctor"},
+    commands.Panel.REFERENCE: {"list", "inspect", "bench", "doctor"},
 }
 KEEPING = {"run", "tune", "worst", "sensitivity"}
 

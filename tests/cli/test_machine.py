@@ -28,7 +28,7 @@ def last_line(result):
 
 def test_bench_without_a_card_names_the_reason(monkeypatch):
     monkeypatch.setattr(cards, "bindings", lambda: StandIn(cards=0))
-    result = CliRunner().invoke(app, ["bench", "--horizon", "5"])
+    result = CliRunner().invoke(app, ["bench", "--rounds", "5"])
     assert result.exit_code == 0, result.output
     line = last_line(result)
     assert line.startswith("jaxbandit ")
@@ -41,7 +41,7 @@ def test_bench_without_a_card_names_the_reason(monkeypatch):
 def test_bench_reports_a_card(monkeypatch):
     api = StandIn(multiprocessors=1)
     monkeypatch.setattr(cards, "bindings", lambda: api)
-    line = last_line(CliRunner().invoke(app, ["bench", "--horizon", "5"]))
+    line = last_line(CliRunner().invoke(app, ["bench", "--rounds", "5"]))
     assert "gpu: 1 x Stand-in 0 (compute capability 8.0); bits as recorded;" in line
     assert line.count("ns at 64 games") == 2
 
@@ -50,7 +50,7 @@ def test_bench_reports_a_card(monkeypatch):
 def test_bench_reports_a_card_with_other_bits(monkeypatch):
     api = StandIn(multiprocessors=1, edit=lambda text: text.replace("div.rn.f32", "div.approx.f32"))
     monkeypatch.setattr(cards, "bindings", lambda: api)
-    result = CliRunner().invoke(app, ["bench", "--horizon", "5"])
+    result = CliRunner().invoke(app, ["bench", "--rounds", "5"])
     assert result.exit_code == 1
     assert last_line(result).endswith("bits DIFFER in float32")
 
