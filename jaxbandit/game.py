@@ -1,6 +1,7 @@
 """One game: a policy against an environment, round by round, as a pure function."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -28,7 +29,10 @@ class Policy(Protocol):
         ...
 
     def update(self, state: Any, t: Array, x: Array, arm: Array, loss: Array) -> Any:
-        """Returns the state after round ``t``, in which ``arm`` was drawn from ``x`` and suffered ``loss``."""
+        """Returns the state after round ``t``, in which ``arm`` was drawn from ``x`` and suffered ``loss``.
+
+        A policy that draws in its update declares a sixth argument ``key``, a stream of its own.
+        """
         ...
 
 
@@ -162,20 +166,30 @@ def play_round(
     environment: Environment,
     state: Any,
     t: Array,
-    streams: tuple[random.Stream, random.Stream, random.Stream],
+    streams: random.Streams,
 ) -> tuple[Any, Outcome]:
     """Plays round ``t`` and returns the policy's next state and the outcome."""
-    key_policy, key_arm, key_loss = streams
     num_arms, dtype = environment.num_arms, jnp.result_type(float)
-    x = _checked(policy, "probabilities", policy.probabilities(state, t, key_policy), (num_arms,), dtype)
-    arm = arms.sure_arm(x) if getattr(policy, "sure", False) else arms.draw(x, key_arm)
+    x = _checked(policy, "probabilities", policy.probabilities(state, t, streams.policy), (num_arms,), dtype)
+    arm = arms.sure_arm(x) if getattr(policy, "sure", False) else arms.draw(x, streams.arm)
     # If x is off the simplex, no arm is drawn: the policy receives a loss of NaN, and the game is marked as failed.
     played = jnp.maximum(arm, 0)
-    loss = _checked(environment, "loss", environment.loss(t, played, key_loss), (), dtype)
+    loss = _checked(environment, "loss", environment.loss(t, played, streams.loss), (), dtype)
     loss = jnp.where(arm < 0, jnp.nan, loss)
-    after = policy.update(state, t, x, played, loss)
+    after = updated(policy, state, t, x, played, loss, streams.update)
     check_state(policy, state, after)
     return after, Outcome(x=x, arm=arm, loss=loss)
+
+
+def updated(policy: Policy, state: Any, t: Array, x: Array, arm: Array, loss: Array, key: random.Key) -> Any:
+    """Returns ``policy.update``; hands ``key`` to a policy whose update declares it."""
+    given = (state, t, x, arm, loss, key) if draws_in_update(policy) else (state, t, x, arm, loss)
+    return policy.update(*given)
+
+
+def draws_in_update(policy: Policy) -> bool:
+    """Returns whether the policy's ``update`` declares the argument ``key``."""
+    return "key" in inspect.signature(policy.update).parameters
 
 
 def means_of(environment: Environment, t: Array) -> Array:

@@ -10,6 +10,7 @@ if a policy is called by hand. A stream or key passed to a function here is cons
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ import numpy as np
 from jaxbandit.types import Array
 
 # The consumers of a round's bits, in the second word of the counter.
-POLICY, ARM, LOSS = 0, 1, 2
+POLICY, ARM, LOSS, UPDATE = 0, 1, 2, 3
 DRAWS = 1 << 24  # draws a stream may make in one round
 PRNG = "threefry2x32-20, counter (round, consumer, pair), key fold_in(key(seed), n)"
 
@@ -108,22 +109,31 @@ Key = Stream | Array
 Draw = Callable[[int, int, int], tuple[Array, Array]]  # (consumer, first pair, count) -> two arrays [count]
 
 
-def streams(draw: Draw) -> tuple[Stream, Stream, Stream]:
-    """Returns the streams of a round for its policy, its arm and its loss."""
+class Streams(NamedTuple):
+    """The streams of one round, in the order of their consumers' numbers."""
+
+    policy: Stream  # for ``policy.probabilities``
+    arm: Stream
+    loss: Stream
+    update: Stream  # for a ``policy.update`` that draws
+
+
+def streams(draw: Draw) -> Streams:
+    """Returns the streams of a round for its policy, its arm, its loss and the policy's update."""
 
     def of(consumer: int, spare: Callable[[], Array] | None = None) -> Stream:
         return Stream(lambda first, count: draw(consumer, first, count), spare=spare)
 
     # Drawing an arm takes 48 of its 64 bits; the other 16 go to the loss.
-    return of(POLICY), of(ARM), of(LOSS, spare=lambda: draw(ARM, 0, 1)[1][0])
+    return Streams(of(POLICY), of(ARM), of(LOSS, spare=lambda: draw(ARM, 0, 1)[1][0]), of(UPDATE))
 
 
-def round_streams(key: Array, t: Array) -> tuple[Stream, Stream, Stream]:
+def round_streams(key: Array, t: Array) -> Streams:
     """Returns the streams of round ``t`` of the game with this JAX key."""
     return word_streams(jax.random.key_data(key), t)
 
 
-def word_streams(key_words: Array, t: Array) -> tuple[Stream, Stream, Stream]:
+def word_streams(key_words: Array, t: Array) -> Streams:
     """Returns the streams of round ``t`` of the game whose key has these two words."""
     k0, k1 = key_words[0], key_words[1]
     drawn: dict[tuple[int, int, int], tuple[Array, Array]] = {}  # the spare bits are read twice

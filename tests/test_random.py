@@ -81,8 +81,8 @@ def test_round_streams_do_not_depend_on_batching_or_on_what_was_drawn_before():
     rounds = jnp.arange(1, 9, dtype=jnp.int32)
 
     def loss_words(t):
-        policy, arm, loss = random.round_streams(key, t)
-        policy.words(7), arm.words(2)
+        policy, arm, loss, update = random.round_streams(key, t)
+        policy.words(7), arm.words(2), update.words(3)
         return loss.words(4)
 
     batched = jax.jit(jax.vmap(loss_words))(rounds)
@@ -146,7 +146,7 @@ def test_the_loss_reads_only_the_bits_that_drawing_an_arm_leaves():
 
 
 def test_the_spare_word_of_the_loss_is_the_second_of_the_arm():
-    _, arm, loss = random.round_streams(jb.game_key(0, 3), jnp.int32(17))
+    _, arm, loss, _ = random.round_streams(jb.game_key(0, 3), jnp.int32(17))
     assert int(loss.deep_words()[2]) == (int(arm.words(2)[1]) << 16) % 2**32
 
 

@@ -28,7 +28,7 @@ from jax import lax
 
 from jaxbandit import arms, random
 from jaxbandit.checks import check_whole
-from jaxbandit.game import as_arrays, game_key
+from jaxbandit.game import as_arrays, game_key, updated
 from jaxbandit.parameters import full_name
 from jaxbandit.types import Array, public_fields
 
@@ -126,16 +126,17 @@ def _one_game(policy, environment, plain, key, horizon: int) -> tuple[Array, Arr
 
     def play_round(carry, t):
         state, log_p = carry
-        key_policy, key_arm, key_loss = random.round_streams(key, t)
-        x = policy.probabilities(state, t, key_policy)
-        arm = arms.draw(lax.stop_gradient(x), key_arm)
-        loss = environment.loss(t, arm, key_loss)
+        streams = random.round_streams(key, t)
+        x = policy.probabilities(state, t, streams.policy)
+        arm = arms.draw(lax.stop_gradient(x), streams.arm)
+        loss = environment.loss(t, arm, streams.loss)
         log_p = log_p + jnp.log(arms.pick(x, arm))
         seen = arms.pick(environment.means(t), arm), log_p
         threshold = policy.keeps_below(state, t, x, arm)
         moved, log_event = _conditioned(loss, threshold, functools.partial(environment.survival, arm=arm))
         log_p = log_p + jnp.where(plain, 0, log_event)
-        return (policy.update(state, t, x, arm, jnp.where(plain, loss, moved)), log_p), seen
+        after = updated(policy, state, t, x, arm, jnp.where(plain, loss, moved), streams.update)
+        return (after, log_p), seen
 
     start = policy.init(environment.num_arms), jnp.zeros(())
     return lax.scan(play_round, start, jnp.arange(1, horizon + 1, dtype=jnp.int32))[1]

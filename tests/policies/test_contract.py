@@ -9,7 +9,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.arms import OFF_SIMPLEX
-from jaxbandit.game import as_arrays
+from jaxbandit.game import as_arrays, updated
 from jaxbandit.types import public_fields
 from tests.support.policies import HORIZON, Given, make, play, quick_jit
 
@@ -62,7 +62,7 @@ def measured(policy):
     if not hasattr(policy, "measure"):
         return {}
     state, round_ = policy.init(3), (jnp.int32(1), jnp.full(3, 1 / 3), jnp.int32(0), jnp.float32(0.5))
-    return jax.eval_shape(lambda: policy.measure(state, *round_, policy.update(state, *round_)))
+    return jax.eval_shape(lambda: policy.measure(state, *round_, updated(policy, state, *round_, jax.random.key(0))))
 
 
 def simulate(policy, environment=EASY, **options):
@@ -113,7 +113,8 @@ def test_says_whether_its_arm_is_sure(name):
 def test_state_is_scannable(name):
     policy = make(name)
     state = policy.init(3)
-    shapes = jax.eval_shape(policy.update, state, jnp.int32(1), jnp.full(3, 1 / 3), jnp.int32(0), jnp.float32(1))
+    round_ = (jnp.int32(1), jnp.full(3, 1 / 3), jnp.int32(0), jnp.float32(1))
+    shapes = jax.eval_shape(lambda: updated(policy, state, *round_, jax.random.key(0)))
     assert jax.tree.structure(shapes) == jax.tree.structure(state)
     for before, after in zip(jax.tree.leaves(state), jax.tree.leaves(shapes), strict=True):
         assert (before.shape, before.dtype) == (after.shape, after.dtype)
@@ -243,7 +244,7 @@ def test_relabelled_arms_relabel_the_play(name):
     @quick_jit
     def play_round(state, t, arm, loss):
         x = policy.probabilities(state, t, jax.random.key(t))
-        return x, policy.update(state, t, x, arm, loss)
+        return x, updated(policy, state, t, x, arm, loss, jax.random.key(-t))
 
     for t, (arm, loss) in enumerate([(0, 0.5), (1, 2.0), (2, -0.3), (0, 0.1), (1, 0.0), (2, 1.0)] * 5, start=1):
         new = np.flatnonzero(order == arm)[0]

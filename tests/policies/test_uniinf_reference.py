@@ -143,8 +143,7 @@ def test_whole_games(name, num_arms):
     key = jb.game_key(seed=3, n=0)
 
     def arm_uniform(t):
-        _, key_arm, _ = random.round_streams(key, t)
-        w0, w1 = random.words(key_arm, 2)  # 48 bits, exact in float64
+        w0, w1 = random.words(random.round_streams(key, t).arm, 2)  # 48 bits, exact in float64
         return w0.astype(jnp.float64) * 2.0**-32 + (w1 >> jnp.uint32(16)).astype(jnp.float64) * 2.0**-48
 
     one_round = jb.step(policy, environment)

@@ -262,7 +262,7 @@ def _words(seed, rounds, games):
     """The pairs of words of both halves of each loss's stream, and the spare word: one program for all environments."""
 
     def one(t, game):
-        _, arm, loss = random.round_streams(jb.game_key(seed, game), t)
+        _, arm, loss, _ = random.round_streams(jb.game_key(seed, game), t)
         halves = jnp.stack([half.words(2 * PAIRS).reshape(2, PAIRS) for half in random.split(loss, 2)])
         return halves[:, 0], halves[:, 1], arm.words(2)[1]
 
