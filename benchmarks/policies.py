@@ -20,7 +20,7 @@ from jaxbandit.types import is_static, public_fields
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "policies.md"
 NUM_ARMS, HORIZON = 10, 100_000
 SECONDS = 5  # of each policy, at least
-TOLD = {"horizon": "T", "moment_order": "alpha", "moment_bound": "sigma"}
+TOLD = {"horizon": "T", "moment_order": "alpha", "moment_bound": "sigma", "mean_bound": "R"}
 
 
 def examples() -> dict[str, Any]:
@@ -30,6 +30,7 @@ def examples() -> dict[str, Any]:
         "horizon": HORIZON,
         "moment_order": environment.moment_order,
         "moment_bound": environment.moment(environment.moment_order),
+        "mean_bound": 1.0,
     }
     made = {}
     for name, cls in jb.POLICIES.items():

@@ -35,7 +35,9 @@ from jaxbandit.game import start as start
 from jaxbandit.game import step as step
 from jaxbandit.grid import grid as grid
 from jaxbandit.policies import APE2 as APE2
+from jaxbandit.policies import FTPL as FTPL
 from jaxbandit.policies import HTINF as HTINF
+from jaxbandit.policies import LBINFV as LBINFV
 from jaxbandit.policies import MOSS as MOSS
 from jaxbandit.policies import MRAPE as MRAPE
 from jaxbandit.policies import MRUCB as MRUCB
@@ -43,9 +45,12 @@ from jaxbandit.policies import OMDLBHT as OMDLBHT
 from jaxbandit.policies import POLICIES as POLICIES
 from jaxbandit.policies import SAOHT as SAOHT
 from jaxbandit.policies import UCB1 as UCB1
+from jaxbandit.policies import AdaHedge as AdaHedge
 from jaxbandit.policies import AdaRUCB as AdaRUCB
 from jaxbandit.policies import AdaTINF as AdaTINF
+from jaxbandit.policies import ClippedSGDUCB as ClippedSGDUCB
 from jaxbandit.policies import Exp3 as Exp3
+from jaxbandit.policies import Exp3PlusPlus as Exp3PlusPlus
 from jaxbandit.policies import GaussianThompson as GaussianThompson
 from jaxbandit.policies import OptHTINF as OptHTINF
 from jaxbandit.policies import RobustMOSS as RobustMOSS
@@ -53,6 +58,7 @@ from jaxbandit.policies import RobustUCB as RobustUCB
 from jaxbandit.policies import TsallisINF as TsallisINF
 from jaxbandit.policies import Uniform as Uniform
 from jaxbandit.policies import UniINF as UniINF
+from jaxbandit.policies import UniINFFirstLosses as UniINFFirstLosses
 from jaxbandit.policies import UniINFVariant as UniINFVariant
 from jaxbandit.tables.readers import read_table as read_table
 from jaxbandit.version import __version__ as __version__

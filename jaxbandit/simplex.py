@@ -41,12 +41,12 @@ def log_barrier(L: Array, S: Array) -> Array:
         phi, squares, cubes = sums(y)
         bend, least = phi * (squares * squares - (phi - 1) * cubes), LEAST * squares * squares
         y = _at_least_one(y + phi * (phi - 1) * squares / jnp.where(bend > least, bend, least))
-    return jnp.where(near < far, _reciprocals(near + y), 0)
+    return jnp.where(near < far, reciprocals(near + y), 0)
 
 
 def _sums(u: Array, y: Array) -> tuple[Array, Array, Array]:
     """Returns the sums of 1 / (u + y), of its square and of its cube."""
-    r = _reciprocals(u + y)
+    r = reciprocals(u + y)
     return jnp.sum(r), jnp.sum(r * r), jnp.sum(r * r * r)
 
 
@@ -57,7 +57,7 @@ def _sums_of_pairs(u: Array, y: Array) -> tuple[Array, Array, Array]:
     far = float(jnp.finfo(u.dtype).max ** 0.24)
     u = jnp.where(u < far, u, far)
     a, b, single = u[:half], u[half : 2 * half], u[2 * half :]
-    inverse = _reciprocals(y * (y + (a + b)) + a * b)  # 1 / de
+    inverse = reciprocals(y * (y + (a + b)) + a * b)  # 1 / de
     r = (y + (a + b) + y) * inverse  # 1/d + 1/e
     # (1/d + 1/e)^2 = 1/d^2 + 1/e^2 + 2/de, and its cube likewise
     squares, cubes = r * r - 2 * inverse, r * (r * r - 3 * inverse)
@@ -68,7 +68,7 @@ def _sums_of_pairs(u: Array, y: Array) -> tuple[Array, Array, Array]:
     return first + one, second + its_square, third + its_cube
 
 
-def _reciprocals(d: Array) -> Array:
+def reciprocals(d: Array) -> Array:
     """Returns 1 / d of [N]; few are divided in pairs, 1/a = b/(ab), because division is slow."""
     if d.shape[0] > FEW:
         return 1 / d

@@ -1,9 +1,14 @@
 """Bandit algorithms by registry name."""
 
+from jaxbandit.policies.ada_hedge import AdaHedge
 from jaxbandit.policies.adar_ucb import AdaRUCB
 from jaxbandit.policies.ape2 import APE2, MRAPE, MRUCB
+from jaxbandit.policies.clipped_sgd_ucb import ClippedSGDUCB
 from jaxbandit.policies.exp3 import Exp3
+from jaxbandit.policies.exp3_plus_plus import Exp3PlusPlus
+from jaxbandit.policies.ftpl import FTPL
 from jaxbandit.policies.htinf import HTINF, AdaTINF, OptHTINF
+from jaxbandit.policies.lb_inf_v import LBINFV
 from jaxbandit.policies.omd_lb_ht import OMDLBHT
 from jaxbandit.policies.robust_moss import RobustMOSS
 from jaxbandit.policies.robust_ucb import RobustUCB
@@ -12,14 +17,20 @@ from jaxbandit.policies.tsallis_inf import TsallisINF
 from jaxbandit.policies.ucb import MOSS, UCB1, GaussianThompson
 from jaxbandit.policies.uniform import Uniform
 from jaxbandit.policies.uniinf import UniINF
+from jaxbandit.policies.uniinf_first_losses import UniINFFirstLosses
 from jaxbandit.policies.uniinf_variant import UniINFVariant
 
 POLICIES: dict[str, type] = {
+    "ada_hedge": AdaHedge,
     "ada_tinf": AdaTINF,
     "adar_ucb": AdaRUCB,
     "ape2": APE2,
+    "clipped_sgd_ucb": ClippedSGDUCB,
     "exp3": Exp3,
+    "exp3_plus_plus": Exp3PlusPlus,
+    "ftpl": FTPL,
     "htinf": HTINF,
+    "lb_inf_v": LBINFV,
     "moss": MOSS,
     "mr_ape": MRAPE,
     "mr_ucb": MRUCB,
@@ -33,5 +44,6 @@ POLICIES: dict[str, type] = {
     "ucb1": UCB1,
     "uniform": Uniform,
     "uniinf": UniINF,
+    "uniinf_first_losses": UniINFFirstLosses,
     "uniinf_variant": UniINFVariant,
 }
