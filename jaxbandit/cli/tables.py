@@ -22,6 +22,7 @@ from jaxbandit.runs.forecast import Forecast
 from jaxbandit.studies import entries
 from jaxbandit.tables import readers
 from jaxbandit.tables.inspection import Inspection
+from jaxbandit.theory import assumptions
 from jaxbandit.types import public_fields
 from jaxbandit.version import __version__, commit
 
@@ -52,7 +53,8 @@ def regret_table(stats: xr.Dataset, times: Multiples | None = None) -> Table:
             multiple = (times or {}).get((str(policy), str(environment)))
             bound = "" if multiple is None else f", {multiple:.2g} × bound"
             cells.append(f"{float(at.regret_mean):,.1f}{error} ({median:,.1f}){stopped}{bound}")
-        table.add_row(Text(str(policy)), *cells)
+        remark = assumptions.remark(stats.attrs, policy, stats.environment.values)
+        table.add_row(Text(str(policy) + (f"\n{remark}" if remark else "")), *cells)
     if times:
         table.caption, table.caption_justify = f"bound: {NOTE}", "left"
     return table

@@ -123,6 +123,12 @@ class Replay:
         return bool(column.min() >= 0 if self.order == "stored" else truncated_mean(column).least >= 0)
 
     @property
+    def loss_range(self) -> tuple[float, float]:
+        """The smallest and the largest loss of the table."""
+        losses = self._sign * float(np.max(self.scale)) * np.asarray(self.losses, np.float64)
+        return float(losses.min()), float(losses.max())
+
+    @property
     def unique_best(self) -> bool:
         """Whether one column is better than all others, over the whole table."""
         means = self._sign * np.asarray(self.arm_means)

@@ -11,7 +11,7 @@ import xarray as xr
 from jaxbandit.game import is_stationary
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import above_zero, band_note, banded, lowest
-from jaxbandit.plots.common import environment_name, labelled, pretty, scale_regret
+from jaxbandit.plots.common import environment_name, labelled, named, pretty, scale_regret
 
 
 def both_worlds(
@@ -86,6 +86,8 @@ def _ends(stats: xr.Dataset) -> list[tuple[float, float, str, str]]:
         mean = stats.regret_mean.sel(policy=policy).dropna("round")
         if mean.size:
             stop = int(mean["round"][-1])
-            text = pretty(policy) + ("" if stop == last else f" (to $10^{{{math.log10(stop):.2g}}}$)")
+            text = named(stats, policy, pretty(policy)) + (
+                "" if stop == last else f" (to $10^{{{math.log10(stop):.2g}}}$)"
+            )
             ends.append((float(stop), float(mean[-1]), text, look["color"]))
     return ends if ends else [(float(last), np.nan, "", "black")]

@@ -14,6 +14,7 @@ from jaxbandit.grid import suggest
 from jaxbandit.plots import style
 from jaxbandit.policies import POLICIES
 from jaxbandit.studies import study
+from jaxbandit.theory import assumptions
 
 PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1}  # behind a note that curves may cross
 RESAMPLES = 500  # bootstrap samples of the intervals on a figure
@@ -73,6 +74,12 @@ def pretty(label: Any) -> str:
     """Returns a label as figures print it: a shipped policy has the name that its paper gives it."""
     cls, text = POLICIES.get(head(label)), str(label)
     return text if cls is None else getattr(cls, "label", head(label)) + text[len(head(label)) :]
+
+
+def named(ds: xr.Dataset, policy: Any, text: str = "") -> str:
+    """Returns a policy's label, or ``text``, with a remark if the policy is outside its assumptions."""
+    remark = assumptions.remark(ds.attrs, policy, np.atleast_1d(ds.environment.values))
+    return (text or str(policy)) + (f" ({remark})" if remark else "")
 
 
 def environment_name(label: str, environments: Mapping[str, Any] | None) -> str:

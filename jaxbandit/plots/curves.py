@@ -14,7 +14,7 @@ from jaxbandit.dataset.results import summary
 from jaxbandit.game import is_stationary
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import above_zero, band_note, banded, lowest, played
-from jaxbandit.plots.common import RESAMPLES, labelled, scale_regret
+from jaxbandit.plots.common import RESAMPLES, labelled, named, scale_regret
 from jaxbandit.theory import bounds
 
 GUIDE = 3  # doublings of T that a slope guide covers
@@ -50,7 +50,7 @@ def regret_curves(
         for panel, environment in zip(panels, ds.environment.values, strict=True):
             for policy, look in zip(stats.policy.values, looks, strict=True):
                 at = stats.sel(policy=policy, environment=environment)
-                panel.plot(at["round"], above_zero(at.regret_mean), label=str(policy), **look)
+                panel.plot(at["round"], above_zero(at.regret_mean), label=named(ds, policy), **look)
                 panel.fill_between(
                     at["round"], at.regret_low, at.regret_high, color=look["color"], alpha=0.2, linewidth=0
                 )
@@ -100,7 +100,7 @@ def growth_curves(
                     window = mean.where(mean["round"] >= fit.attrs["first"], drop=True)
                     _draw_fit(panel, window["round"].values, window.values, float(fit.slope))
                 multiple = times.get((str(policy), str(environment)))
-                text = str(policy) + _exponent_text(fit) + _stop_text(mean, ds)
+                text = named(ds, policy) + _exponent_text(fit) + _stop_text(mean, ds)
                 text += "" if multiple is None else f", {multiple:.2g} × bound"
                 panel.plot(mean["round"], mean.where(mean > 0) if log else mean, label=text, **look)
             panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel="mean pseudo-regret")

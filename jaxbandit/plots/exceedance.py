@@ -11,7 +11,7 @@ import xarray as xr
 from jaxbandit.analysis import statistics
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import played
-from jaxbandit.plots.common import environment_name, labelled, pretty, seeds_note
+from jaxbandit.plots.common import environment_name, labelled, named, pretty, seeds_note
 
 POINTS = 28, 16  # points of a curve for the worse half of the games, spaced logarithmically, and for the better half
 
@@ -54,7 +54,7 @@ def exceedance(
                 chance = chances(final.size, level)
                 x = final[-chance.games.values]
                 stop = int(cell["round"][-1])
-                text = pretty(policy) + ("" if stop == last else f" (to round {stop:,})")
+                text = named(ds, policy, pretty(policy)) + ("" if stop == last else f" (to round {stop:,})")
                 panel.plot(x, chance.probability, label=text, **look)
                 panel.fill_between(x, chance.low, chance.high, color=look["color"], alpha=0.2, linewidth=0)
                 least, fewest = [*least, final[0]], min(fewest, 1 / final.size)

@@ -16,7 +16,6 @@ from jaxbandit.report.answers import Answers
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.panel import Panel, Render
 from jaxbandit.report.points import as_json, explorer, has_heat
-from jaxbandit.report.verdicts import Verdict
 from jaxbandit.theory import assumptions
 
 MATRIX = 12  # the largest number of policies whose pairwise tests are shown as a table
@@ -70,9 +69,12 @@ def panels(
     yield from extra
     if findings is not None:
         times = multiples(findings.stats, findings.environments)
-        yield Panel("Ranking", ranking(findings.verdicts, render, times))
+        yield Panel("Ranking", ranking(findings, render, times))
     said = list(troubles(findings, answers))
-    yield Panel("Failures and warnings", render("warnings.html", troubles=said, played=findings is not None))
+    yield Panel(
+        "Failures and warnings",
+        render("warnings.html", troubles=said, played=findings is not None, checked=assumptions.CHECKED),
+    )
     yield Panel("Provenance", provenance(findings, render, answers, name))
 
 
@@ -100,6 +102,7 @@ def summary(findings: Findings, render: Render, num_troubles: int) -> str:
         winners=winners[:5],
         others=len(winners) - 5,
         verdicts=findings.verdicts,
+        outside=assumptions.outside_of(findings.ds.attrs),
         tested=any(verdict.pairs is not None for verdict in findings.verdicts),
         several=stats.sizes["policy"] > 1,
         stopped=stopped,
@@ -111,12 +114,14 @@ def summary(findings: Findings, render: Render, num_troubles: int) -> str:
     )
 
 
-def ranking(verdicts: list[Verdict], render: Render, times: Multiples) -> str:
+def ranking(findings: Findings, render: Render, times: Multiples) -> str:
     """Writes the ranking of the policies in every environment, with tests and multiples of lower bounds."""
+    verdicts = findings.verdicts
     tests = list(dict.fromkeys(verdict.test for verdict in verdicts))
     return render(
         "ranking.html",
         verdicts=verdicts,
+        outside=assumptions.outside_of(findings.ds.attrs),
         tests=tests,
         matrix=MATRIX,
         level=f"{100 * verdicts[0].level:g}%",

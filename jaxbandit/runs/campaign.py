@@ -10,6 +10,9 @@ import numpy as np
 
 from jaxbandit.dataset import labels
 from jaxbandit.engine import Engine, Timing
+from jaxbandit.game import is_stationary
+from jaxbandit.grid import registry_name
+from jaxbandit.policies import POLICIES
 from jaxbandit.runs import precision
 from jaxbandit.runs.player import Player
 from jaxbandit.store import cellfile, cells
@@ -67,13 +70,17 @@ class Campaign:
                 report.others += 1
         self._look_at_precision()
         report.found = sum(len(self._pieces(pair)) for pair in self.pairs)
-        self.warnings = list(
-            dict.fromkeys(
-                sentence
-                for pair in self.pairs
-                for sentence in assumptions.violated_bounds([pair.policy], [pair.environment])
+        checked = {
+            pair.index: assumptions.Pair(
+                registry_name(type(pair.policy), POLICIES),
+                pair.policy,
+                pair.environment,
+                is_stationary(pair.environment),
             )
-        )
+            for pair in self.pairs
+        }
+        self.warnings = assumptions.sentences(checked.values())
+        self.outside = [index for index, pair in checked.items() if assumptions.is_outside(pair)]
         assumptions.warn(self.warnings, (pair.environment for pair in self.pairs), stacklevel=4)
 
     def todo(self) -> list[Cell]:
@@ -172,6 +179,7 @@ class Campaign:
                     "horizon": self.rounds[-1],
                     "prng": cells.PRNG,
                     "warnings": "\n".join(self.warnings),
+                    "outside": self._outside(),
                     "compile_seconds": round(timing.compile_seconds, 3),
                     "run_seconds": round(timing.run_seconds, 3),
                     "written": time.strftime("%Y-%m-%d %H:%M:%S"),
@@ -189,6 +197,12 @@ class Campaign:
                 if any(_continues(new, old) for new in headers):
                     old.path.unlink(missing_ok=True)
                     headers.remove(old)
+
+    def _outside(self) -> str:
+        """Returns the labels of the pairs outside their assumptions, as an attribute."""
+        coords = self._coords()
+        policies, environments = coords["policy"]["values"], coords["environment"]["values"]
+        return assumptions.as_attribute((policies[p], environments[e]) for p, e in self.outside)
 
     def _coords(self) -> dict[str, Any]:
         study = self.study.resolved

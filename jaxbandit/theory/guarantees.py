@@ -1,6 +1,7 @@
-r"""Guarantees proved for the policies of the paper's Table 1: orders of regret, and the exponents of T in them.
+r"""Guarantees proved for the shipped policies: orders of regret, what a policy must be given, and what is assumed.
 
-An order has no constants, so a measured regret is compared with it by growth alone.
+An order has no constants, so a measured regret is compared with it by growth alone. ``GUARANTEES`` has a row for every
+registry name. The rows of the paper's Table 1 follow that table; the others follow the papers that their classes name.
 
 References:
   Table 1 of Chen, Huang, Dai, Huang. "uniINF: Best-of-Both-Worlds Algorithm for Parameter-Free Heavy-Tailed MABs".
@@ -13,6 +14,21 @@ from collections.abc import Callable
 
 Exponent = Callable[[float, int], float]  # of T, given alpha and K
 
+# The assumptions of theorems, in words. ``assumptions`` checks them.
+ASSUMPTIONS = {
+    "unit interval": "losses lie in [0, 1]",
+    "unit range": "losses lie in an interval of length 1",
+    "range": "losses are bounded, the bounds unknown",
+    "moment": "a moment of order α > 1 is finite",
+    "given moment": "E|loss|^α <= σ^α for the given α and σ",
+    "given order": "the moment of the given order α is finite",
+    "truncated non-negative": "the best arm's losses are truncated non-negative",
+    "symmetric": "the noise is symmetric around means of at most R",
+    "unique best arm": "one arm is better than all others (for the bound of one instance only)",
+    "stochastic": "every arm draws from one law for good",
+    "oblivious": "the environment does not react to play",
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Order:
@@ -22,22 +38,60 @@ class Order:
       text: The order in plain characters.
       latex: The order in LaTeX's mathematics.
       exponent: The exponent of T as a function of alpha and K; 0 for a logarithm.
-      optimal: Whether it meets the lower bound (of one instance up to constants, of the worst up to logarithms).
+      optimal: Whether it meets the lower bound, up to logarithms (of one instance: up to constants and logarithms of
+        sigma and the gaps).
+      tilde: Whether logarithms of T are hidden: the order is O~ and not O.
+      note: A footnote of the paper, or a slip in it.
     """
 
     text: str
     latex: str
     exponent: Exponent
     optimal: bool = True
+    tilde: bool = False
+    note: str = ""
+
+    @property
+    def bound(self) -> str:
+        """The order in plain characters, in O or O~."""
+        return f"{'Õ' if self.tilde else 'O'}({self.text})"
+
+    @property
+    def math(self) -> str:
+        r"""The order in LaTeX's mathematics, in O or \tilde O."""
+        symbol = r"\tilde O" if self.tilde else "O"
+        return rf"{symbol}\bigl({self.latex}\bigr)"
 
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
-    """The proved orders of a policy: in one stochastic instance, in the worst one, and against an adversary."""
+    """What is proved of a policy.
+
+    Attributes:
+      stochastic: Order in one stochastic instance.
+      worst: Order in the worst stochastic instance, if the paper states it.
+      adversarial: Order against an oblivious adversary.
+      given: What the policy must be given, among T, α, σ, R (a bound on the means) and the *unit* of the losses.
+      assumes: Keys of ``ASSUMPTIONS``.
+      note: A remark on the whole row.
+    """
 
     stochastic: Order | None = None
     worst: Order | None = None
     adversarial: Order | None = None
+    given: tuple[str, ...] = ()
+    assumes: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def worst_case(self) -> Order | None:
+        """The order in the worst stochastic instance: an adversarial bound is also a stochastic one."""
+        return self.worst or self.adversarial
+
+    @property
+    def proved(self) -> bool:
+        """Whether anything is proved."""
+        return any((self.stochastic, self.worst, self.adversarial))
 
 
 def _log(alpha: float, num_arms: int) -> float:
@@ -50,37 +104,128 @@ def _minimax(alpha: float, num_arms: int) -> float:
     return 1 / alpha
 
 
+def _root(alpha: float, num_arms: int) -> float:
+    del alpha, num_arms
+    return 0.5
+
+
 INSTANCE = Order(
     "Σ (σ^α/Δ)^(1/(α−1)) log T", r"\sum_i (\sigma^\alpha/\Delta_i)^{\frac{1}{\alpha-1}} \log T", exponent=_log
 )
 MINIMAX = Order("σ K^(1−1/α) T^(1/α)", r"\sigma K^{1-1/\alpha} T^{1/\alpha}", exponent=_minimax)
+HIDDEN_MINIMAX = dataclasses.replace(MINIMAX, tilde=True)
+# For losses in [0, 1].
+LOGARITHM = Order("Σ log T/Δ", r"\sum_i \log T / \Delta_i", exponent=_log)
+ROOT = Order("√(K T)", r"\sqrt{K T}", exponent=_root)
+ROOT_LOG_K = Order("√(K T log K)", r"\sqrt{K T \log K}", exponent=_root)
+ROOT_LOG_T = Order("√(K T log T)", r"\sqrt{K T \log T}", exponent=_root)
+
+_HEAVY = ("moment", "truncated non-negative", "oblivious")
+_UNIT = ("unit interval", "oblivious")
+_SIMILAR = "for the paper's Table 1 up to log σ^α and log 1/Δ_min, and optimal when all gaps are similar"
+_APE2_WORST = Order(
+    "e^(σ^(1/α)) K^(1−1/α) T^(1/α) log K",
+    r"e^{\sigma^{1/\alpha}} K^{1-1/\alpha} T^{1/\alpha} \log K",
+    exponent=_minimax,
+    optimal=False,
+)
+
+
+def _pareto_exponent(alpha: float, num_arms: int) -> float:
+    """The index of the perturbation is log K if that is admissible, at least α²/(α−1), and else α²/(α−1)."""
+    index = max(math.log(num_arms), alpha**2 / (alpha - 1))
+    return alpha / ((alpha - 1) * index)
+
+
+APE2_EXPONENTIAL = Guarantee(
+    stochastic=Order(
+        "e^σ + Σ Δ^(−1/(α−1)) log(T Δ^(α/(α−1)))^(α/(α−1))",
+        r"e^\sigma + \sum_i \Delta_i^{-\frac{1}{\alpha-1}}"
+        r" \bigl(\log (T \Delta_i^{\frac{\alpha}{\alpha-1}})\bigr)^{\frac{\alpha}{\alpha-1}}",
+        exponent=_log,
+        optimal=False,
+    ),
+    worst=_APE2_WORST,
+    given=("α",),
+    assumes=("given order", "stochastic"),
+    note="of the perturbations weibull (the default), gamma and gumbel; pareto and frechet have another row",
+)
+APE2_HEAVY = dataclasses.replace(
+    APE2_EXPONENTIAL,
+    stochastic=Order(
+        "e^σ + Σ Δ^(−1/(α−1)) (T Δ^(α/(α−1)))^(α/((α−1) a)), a = max(log K, α²/(α−1))",
+        r"e^\sigma + \sum_i \Delta_i^{-\frac{1}{\alpha-1}} (T \Delta_i^{\frac{\alpha}{\alpha-1}})"
+        r"^{\frac{\alpha}{(\alpha-1) a}}, \; a = \max(\log K, \tfrac{\alpha^2}{\alpha-1})",
+        exponent=_pareto_exponent,
+        optimal=False,
+        note="the paper's a = log K is admissible only if log K >= α²/(α−1), which is K >= 55 at the least",
+    ),
+    note="of the perturbations pareto and frechet",
+)
+
 GUARANTEES: dict[str, Guarantee] = {
-    "robust_ucb": Guarantee(stochastic=INSTANCE, worst=MINIMAX),
-    "robust_moss": Guarantee(
-        stochastic=Order(
-            "Σ (σ^α/Δ)^(1/(α−1)) log(T/K (σ/Δ)^(α/(α−1)))",
-            r"\sum_i (\sigma^\alpha/\Delta_i)^{\frac{1}{\alpha-1}}"
-            r" \log\bigl(\tfrac{T}{K} (\sigma/\Delta_i)^{\frac{\alpha}{\alpha-1}}\bigr)",
-            exponent=_log,
-        ),
-        worst=MINIMAX,
+    "ada_hedge": Guarantee(
+        adversarial=Order("(M−m) √(K T log K)", r"(M - m) \sqrt{K T \log K}", exponent=_root),
+        assumes=("range", "oblivious"),
+        note="m and M are unknown: neither the unit nor the origin of the losses is given",
     ),
-    "ape2": Guarantee(
-        stochastic=Order(
-            "e^σ + Σ Δ^(−1/(α−1)) (T Δ^(α/(α−1)) log K)^(α/((α−1) log K))",
-            r"e^\sigma + \sum_i \Delta_i^{-\frac{1}{\alpha-1}}"
-            r" (T \Delta_i^{\frac{\alpha}{\alpha-1}} \log K)^{\frac{\alpha}{(\alpha-1)\log K}}",
-            exponent=lambda alpha, num_arms: alpha / ((alpha - 1) * math.log(num_arms)),
-            optimal=False,
+    "ada_tinf": Guarantee(
+        adversarial=dataclasses.replace(
+            MINIMAX, text="σ K^(1−1/α) T^(1/α) + √(K T)", latex=r"\sigma K^{1-1/\alpha} T^{1/\alpha} + \sqrt{K T}"
         ),
-        worst=Order(
-            "e^(σ^(1/α)) K^(1−1/α) T^(1/α)",
-            r"e^{\sigma^{1/\alpha}} K^{1-1/\alpha} T^{1/\alpha}",
-            exponent=_minimax,
-            optimal=False,
-        ),
+        given=("T", "unit"),
+        assumes=_HEAVY,
     ),
-    "htinf": Guarantee(stochastic=INSTANCE, adversarial=MINIMAX),
+    "adar_ucb": Guarantee(
+        stochastic=INSTANCE,
+        worst=HIDDEN_MINIMAX,
+        given=("T",),
+        assumes=("moment", "truncated non-negative", "stochastic"),
+    ),
+    "ape2": APE2_EXPONENTIAL,
+    "clipped_sgd_ucb": Guarantee(
+        worst=Order("log T √(K T log T)", r"\log T \sqrt{K T \log T}", exponent=_root, optimal=True),
+        given=("T", "R"),
+        assumes=("symmetric", "stochastic"),
+        note="the noise needs no moment",
+    ),
+    "exp3": Guarantee(adversarial=ROOT_LOG_K, given=("unit",), assumes=_UNIT),
+    "exp3_plus_plus": Guarantee(
+        stochastic=Order("Σ log² T/Δ", r"\sum_i \log^2 T / \Delta_i", exponent=_log, optimal=False),
+        adversarial=ROOT_LOG_K,
+        given=("unit",),
+        assumes=_UNIT,
+    ),
+    "ftpl": Guarantee(
+        stochastic=LOGARITHM,
+        adversarial=ROOT,
+        given=("unit",),
+        assumes=(*_UNIT, "unique best arm"),
+        note="proved for the estimate by geometric resampling; the policy here has exact weights",
+    ),
+    "htinf": Guarantee(
+        stochastic=INSTANCE,
+        adversarial=MINIMAX,
+        given=("α", "σ"),
+        assumes=("given moment", "truncated non-negative", "oblivious", "unique best arm"),
+    ),
+    "lb_inf_v": Guarantee(
+        stochastic=Order("Σ (Var/Δ + 1) log T", r"\sum_i (\mathrm{Var}_i/\Delta_i + 1) \log T", exponent=_log),
+        adversarial=ROOT_LOG_T,
+        given=("T", "unit"),
+        assumes=(*_UNIT, "unique best arm"),
+    ),
+    "moss": Guarantee(
+        stochastic=Order(
+            "K log(T Δ²/K)/Δ", r"K \log(T \Delta_{\min}^2 / K) / \Delta_{\min}", exponent=_log, optimal=False
+        ),
+        worst=ROOT,
+        given=("T", "unit"),
+        assumes=("unit range", "stochastic"),
+    ),
+    "mr_ape": Guarantee(worst=MINIMAX, given=("T", "α"), assumes=("given order", "stochastic")),
+    "mr_ucb": Guarantee(worst=MINIMAX, given=("T", "α"), assumes=("given order", "stochastic")),
+    "omd_lb_ht": Guarantee(adversarial=HIDDEN_MINIMAX, given=("T", "α", "σ"), assumes=("given moment", "oblivious")),
     "opt_htinf": Guarantee(
         stochastic=Order(
             "Σ (σ^(2α)/Δ^(3−α))^(1/(α−1)) log T",
@@ -94,15 +239,62 @@ GUARANTEES: dict[str, Guarantee] = {
             exponent=lambda alpha, num_arms: (3 - alpha) / 2,
             optimal=False,
         ),
+        given=("unit",),
+        assumes=(*_HEAVY, "unique best arm"),
     ),
-    "ada_tinf": Guarantee(adversarial=MINIMAX),
-    "adar_ucb": Guarantee(stochastic=INSTANCE, worst=MINIMAX),
+    "robust_moss": Guarantee(
+        stochastic=Order(
+            "Σ (σ^α/Δ)^(1/(α−1)) log(T/K (Δ/σ)^(α/(α−1)))",
+            r"\sum_i (\sigma^\alpha/\Delta_i)^{\frac{1}{\alpha-1}}"
+            r" \log\bigl(\tfrac{T}{K} (\Delta_i/\sigma)^{\frac{\alpha}{\alpha-1}}\bigr)",
+            exponent=_log,
+            note="as printed in Table 1 of the uniINF paper the logarithm has σ/Δ; a MOSS bound has Δ/σ",
+        ),
+        worst=MINIMAX,
+        given=("T", "α", "σ"),
+        assumes=("given moment", "stochastic"),
+    ),
+    "robust_ucb": Guarantee(
+        stochastic=INSTANCE, worst=HIDDEN_MINIMAX, given=("α", "σ"), assumes=("given moment", "stochastic")
+    ),
+    "sao_ht": Guarantee(
+        stochastic=Order(
+            "K (σ^α/Δ)^(1/(α−1))", r"K (\sigma^\alpha/\Delta_{\min})^{\frac{1}{\alpha-1}}", exponent=_log, tilde=True
+        ),
+        adversarial=HIDDEN_MINIMAX,
+        given=("T", "α", "σ"),
+        assumes=("given moment", "oblivious"),
+    ),
+    "thompson": Guarantee(
+        stochastic=Order("Σ log(T Δ²)/Δ", r"\sum_i \log(T \Delta_i^2) / \Delta_i", exponent=_log),
+        worst=ROOT_LOG_K,
+        given=("unit",),
+        assumes=("unit interval", "stochastic"),
+    ),
+    "tsallis_inf": Guarantee(
+        stochastic=LOGARITHM, adversarial=ROOT, given=("unit",), assumes=(*_UNIT, "unique best arm")
+    ),
+    "ucb1": Guarantee(stochastic=LOGARITHM, worst=ROOT_LOG_T, given=("unit",), assumes=("unit range", "stochastic")),
+    "uniform": Guarantee(note="learns nothing: regret grows like T"),
     "uniinf": Guarantee(
         stochastic=Order(
             "K (σ^α/Δ)^(1/(α−1)) log T log(σ^α/Δ)",
             r"K (\sigma^\alpha/\Delta_{\min})^{\frac{1}{\alpha-1}} \log T \cdot \log(\sigma^\alpha/\Delta_{\min})",
             exponent=_log,
+            note=_SIMILAR,
         ),
-        adversarial=MINIMAX,
+        adversarial=HIDDEN_MINIMAX,
+        given=("T", "unit"),
+        assumes=(*_HEAVY, "unique best arm"),
     ),
+    "uniinf_first_losses": Guarantee(given=("T",), note="not the paper's, no proof"),
+    "uniinf_variant": Guarantee(given=("T", "unit"), note="not the paper's, no proof unless all its fields are"),
 }
+
+
+def of(label: str) -> Guarantee | None:
+    """Returns the row of a policy, given by its label such as ``ape2[perturbation=pareto]``; None if unknown."""
+    name = label.split("[")[0].split("#")[0]
+    if name == "ape2" and any(f"perturbation={law}" in label for law in ("pareto", "frechet")):
+        return APE2_HEAVY
+    return GUARANTEES.get(name)

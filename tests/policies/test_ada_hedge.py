@@ -52,7 +52,7 @@ def test_games_of_the_engine_too(factor):
     scaled = jb.Pareto(means=factor * np.array([0.5, 1.0, 1.0]), tail_index=1.6)
     plain = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
     policy, options = jb.AdaHedge(), {"horizon": 300, "num_seeds": 16, "record": [300]}
-    pulls = [jb.simulate(policy, world, **options).pulls for environment in (scaled, plain)]
+    pulls = [jb.simulate(policy, environment, **options).pulls for environment in (scaled, plain)]
     np.testing.assert_array_equal(*pulls)
 
 

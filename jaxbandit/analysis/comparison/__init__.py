@@ -23,7 +23,8 @@ from jaxbandit.analysis.comparison.form import Line as Line
 from jaxbandit.analysis.comparison.form import Row as Row
 from jaxbandit.game import is_stationary
 from jaxbandit.policies import POLICIES
-from jaxbandit.theory.guarantees import GUARANTEES, INSTANCE, MINIMAX, Order
+from jaxbandit.theory import guarantees
+from jaxbandit.theory.guarantees import INSTANCE, MINIMAX, Order
 from jaxbandit.types import public_fields
 
 RESAMPLES = 1_000
@@ -106,14 +107,14 @@ def _line(
             continue
         promised = promised_exponent(policy, environments[label], stochastic)
         cells.append(measured(regret.sel(environment=label), promised, level, in_all))
-    guarantee = GUARANTEES.get(_head(policy))
-    worst = guarantee.worst if guarantee and stochastic else None
+    guarantee = guarantees.of(policy)
+    worst = guarantee.worst_case if guarantee and stochastic else None
     return Line(kind, stochastic, proved(policy, stochastic), tuple(cells), worst)
 
 
 def proved(policy: str, stochastic: bool) -> Order | None:
     """Returns the order proved for a policy, given by its label, in stochastic or in adversarial environments."""
-    guarantee = GUARANTEES.get(_head(policy))
+    guarantee = guarantees.of(policy)
     return None if guarantee is None else guarantee.stochastic if stochastic else guarantee.adversarial
 
 

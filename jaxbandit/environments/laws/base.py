@@ -50,6 +50,16 @@ class Law(abc.ABC):
         means = np.asarray(self.means(jnp.int32(1)))
         return bool((means == means.min()).sum() == 1)
 
+    @property
+    def loss_range(self) -> tuple[float, float]:
+        """The smallest interval that is known to hold all losses."""
+        return -math.inf, math.inf
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the noise around every mean is symmetric."""
+        return False
+
     @abc.abstractmethod
     def means(self, t: Array) -> Array:
         """Returns the expected losses, the same in every round: [K]."""
@@ -138,6 +148,11 @@ class Symmetric(Located):
     def truncated_nonnegative(self) -> bool:
         """Whether the smallest mean is at least 0; if so, the density at z > 0 is at least that at -z."""
         return bool(np.min(self.arm_means) >= 0)
+
+    @property
+    def symmetric(self) -> bool:
+        """True: the noise around every mean is symmetric."""
+        return True
 
     @abc.abstractmethod
     def noise_moment(self, alpha: float) -> np.ndarray:

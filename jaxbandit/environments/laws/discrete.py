@@ -34,6 +34,11 @@ class Bernoulli(Located):
         mean = of_arm(self.arm_means, arm)
         return (random.deep_uniform(key) <= mean).astype(mean.dtype)
 
+    @property
+    def loss_range(self) -> tuple[float, float]:
+        """The unit interval."""
+        return 0.0, 1.0
+
     def points(self, arm: int) -> Points:
         """Returns the two losses and their probabilities."""
         mean = at(self.arm_means, arm)
@@ -91,6 +96,12 @@ class HardPair(Law):
         gamma = jnp.exp(jnp.log(2 * gap) / (jnp.asarray(self.moment_order) - 1))
         probability = gamma * jnp.where(arm == 0, gap, 2 * gap)
         return jnp.where(random.deep_uniform(key) <= probability, 1 / gamma, 0)
+
+    @property
+    def loss_range(self) -> tuple[float, float]:
+        """From 0 to the large loss."""
+        order = np.asarray(self.moment_order, np.float64)
+        return 0.0, float(np.max((2 * np.asarray(self.gap, np.float64)) ** (-1 / (order - 1))))
 
     def points(self, arm: int) -> Points:
         """Returns the two losses and their probabilities."""

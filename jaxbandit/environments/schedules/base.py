@@ -51,6 +51,16 @@ class Schedule(abc.ABC):
         return self.law.truncated_nonnegative
 
     @property
+    def loss_range(self) -> tuple[float, float] | None:
+        """The law's range: schedules move the means of laws whose range they leave as it is."""
+        return getattr(self.law, "loss_range", None)
+
+    @property
+    def symmetric(self) -> bool | None:
+        """Whether the law's noise is symmetric."""
+        return getattr(self.law, "symmetric", None)
+
+    @property
     def unique_best(self) -> bool:
         """Whether one arm is better than all others in every round; False if the best arm changes."""
         return False

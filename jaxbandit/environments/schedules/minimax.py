@@ -68,6 +68,11 @@ class MinimaxHard:
         return self._pair().moment_limit
 
     @property
+    def loss_range(self) -> tuple[float, float]:
+        """From 0 to the hard pair's large loss."""
+        return self._pair().loss_range
+
+    @property
     def truncated_nonnegative(self) -> bool:
         """True: losses are not negative."""
         return True

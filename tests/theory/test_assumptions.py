@@ -1,0 +1,124 @@
+"""Every policy's assumptions are checked in every environment, and results say which pairs are outside them."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.game import is_stationary
+from jaxbandit.grid import registry_name
+from jaxbandit.theory import assumptions, guarantees
+from jaxbandit.types import public_fields
+from tests.policies.test_contract import make
+
+PARETO = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
+UNIT = jb.Bernoulli(means=[0.2, 0.8])
+TIED = jb.Bernoulli(means=[0.2, 0.2, 0.8])
+NEGATIVE = jb.StudentT(means=[-0.5, 0.5], tail_index=1.6)
+SYMMETRIC = jb.StudentT(means=[0.5, 1.0], tail_index=1.6)
+CHANGING = jb.Switching(UNIT, lengths=[10, 20])
+SWITCHING = jb.Switching(PARETO, lengths=[10, 20])
+
+
+def pair(policy, environment):
+    name = registry_name(type(policy), jb.POLICIES)
+    return assumptions.Pair(name, policy, environment, is_stationary(environment))
+
+
+def test_every_policy_has_a_row_that_names_what_it_must_be_given():
+    assert set(guarantees.GUARANTEES) == set(jb.POLICIES)
+    letters = {"horizon": "T", "moment_order": "α", "moment_bound": "σ", "mean_bound": "R"}
+    for name, row in guarantees.GUARANTEES.items():
+        fields = public_fields(jb.POLICIES[name])
+        needed = {
+            letters[field] for field, spec in fields.items() if spec.default is dataclasses.MISSING and field in letters
+        }
+        assert set(row.given) - {"unit"} == needed, name
+        assert set(row.assumes) <= set(guarantees.ASSUMPTIONS), name
+        assert row.proved or row.note, name
+
+
+OUTSIDE = [
+    ("ucb1", PARETO, "interval of length 1"),
+    ("moss", PARETO, "interval of length 1"),
+    ("thompson", SYMMETRIC, "not bounded"),
+    ("exp3", PARETO, "[0, 1]"),
+    ("tsallis_inf", jb.HardPair(2, gap=0.1, moment_order=1.5), "lie in [0, 25]"),
+    ("ada_hedge", PARETO, "not bounded"),
+    ("uniinf", NEGATIVE, "truncated non-negative"),
+    ("opt_htinf", NEGATIVE, "truncated non-negative"),
+    ("robust_ucb", SWITCHING, "change"),
+    ("ucb1", CHANGING, "change"),
+    ("clipped_sgd_ucb", PARETO, "symmetric"),
+    ("clipped_sgd_ucb", jb.StudentT(means=[0.5, 3.0], tail_index=1.5), "mean_bound 1"),
+    ("ape2", jb.Pareto(means=[0.5, 1.0], tail_index=1.2), "moment_order 1.5"),
+]
+
+
+@pytest.mark.parametrize(("name", "environment", "why"), OUTSIDE, ids=lambda value: str(value)[:20])
+def test_a_pair_outside_its_assumptions_is_found(name, environment, why):
+    found = assumptions.violations(pair(make(name), environment))
+    assert any(one.outside and why in one.sentence for one in found), found
+    assert assumptions.is_outside(pair(make(name), environment))
+
+
+INSIDE = [
+    *((name, UNIT) for name in ("ucb1", "moss", "thompson", "exp3", "ftpl", "lb_inf_v", "uniinf", "ada_hedge")),
+    *((name, CHANGING) for name in ("exp3", "exp3_plus_plus", "tsallis_inf", "uniinf", "ada_hedge")),
+    *((name, PARETO) for name in ("uniinf", "opt_htinf", "ada_tinf", "adar_ucb", "ape2", "uniform", "uniinf_variant")),
+    ("clipped_sgd_ucb", SYMMETRIC),
+    ("uniinf", SWITCHING),
+]
+
+
+@pytest.mark.parametrize(("name", "environment"), INSIDE, ids=lambda value: str(value)[:20])
+def test_a_pair_inside_its_assumptions_is_left_alone(name, environment):
+    assert assumptions.violations(pair(make(name), environment)) == []
+
+
+def test_ties_leave_the_bound_against_an_adversary():
+    (found,) = assumptions.violations(pair(jb.UniINF(horizon=10), TIED))
+    assert not found.outside
+    assert "several arms are best" in found.sentence
+    assert "the one against an adversary does" in found.sentence
+
+
+def test_results_name_the_pairs():
+    policies, environments = [jb.UCB1(), jb.UniINF(horizon=10)], [PARETO, UNIT]
+    with pytest.warns(UserWarning, match=r"^UCB1 in Pareto\(.*outside its assumptions: .*does not cover this"):
+        ds = jb.simulate(policies, environments, horizon=10, num_seeds=2)
+    labels = [str(label) for label in ds.environment.values]
+    assert json.loads(ds.attrs["outside"]) == [["ucb1", labels[0]]]
+    assert ds.attrs["warnings"].startswith("UCB1 in Pareto(")
+    assert assumptions.remark(ds.attrs, "ucb1", labels) == "outside its assumptions in 1 of 2"
+    assert assumptions.remark(ds.attrs, "ucb1", labels[:1]) == "outside its assumptions"
+    assert assumptions.remark(ds.attrs, "uniinf", labels) == ""
+
+
+def test_ranges_hold_the_losses_that_are_drawn():
+    for environment in (
+        UNIT,
+        jb.HardPair(2, gap=0.1, moment_order=1.5),
+        jb.Replay(losses=np.array([[0.1, 3.0], [-2.0, 1.0]]), order="resampled"),
+    ):
+        low, high = environment.loss_range
+        ds = jb.simulate(jb.Uniform(), environment, horizon=50, num_seeds=8, trace=8)
+        assert low <= float(ds.trace_loss.min())
+        assert float(ds.trace_loss.max()) <= high * (1 + 1e-6)
+
+
+def test_the_perturbation_decides_what_is_promised_of_ape2():
+    assert guarantees.of("ape2").stochastic.exponent(2.0, 10) == 0
+    heavy = guarantees.of("ape2[perturbation=pareto]").stochastic
+    assert heavy.exponent(2.0, 10) == pytest.approx(0.5)  # log 10 < 4: the index is 4
+    assert heavy.exponent(2.0, 1000) == pytest.approx(2 / np.log(1000))
+    assert guarantees.of("mine") is None
+
+
+def test_an_adversarial_bound_is_also_a_stochastic_one():
+    for name in ("uniinf", "htinf", "opt_htinf", "ada_tinf"):
+        assert guarantees.GUARANTEES[name].worst_case is guarantees.GUARANTEES[name].adversarial
+    assert guarantees.GUARANTEES["uniinf"].adversarial.bound.startswith("Õ(")
+    assert guarantees.GUARANTEES["htinf"].adversarial.bound.startswith("O(")
