@@ -31,6 +31,8 @@ def examples() -> dict[str, Any]:
         "moment_order": environment.moment_order,
         "moment_bound": environment.moment(environment.moment_order),
         "mean_bound": 1.0,
+        "policy": jb.UniINF(horizon=HORIZON),
+        "delay": 100,
     }
     made = {}
     for name, cls in jb.POLICIES.items():

@@ -46,8 +46,16 @@ def check_seed(seed: Any) -> None:
 
 
 def check_history(policies: Sequence[Any], rounds: int) -> None:
-    """Raises if a policy that stores every reward has room for fewer than ``rounds``: it would lose the others."""
+    """Raises if a policy that stores every reward has room for fewer than ``rounds``, or its losses come too late."""
     for policy in policies:
+        if hasattr(policy, "policy"):
+            check_history([policy.policy], rounds)
+        delay = getattr(policy, "delay", 0)
+        if delay >= rounds:
+            raise ValueError(
+                f"{type(policy).__name__}.delay must be below the horizon {rounds}, got {delay}: no loss would arrive; "
+                "shorten the delay or play more rounds"
+            )
         room = getattr(policy, "max_rounds", rounds)
         if getattr(policy, "form", "") == "exact" and room < rounds:
             raise ValueError(

@@ -1,7 +1,6 @@
 """One game: a policy against an environment, round by round, as a pure function."""
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -183,13 +182,8 @@ def play_round(
 
 def updated(policy: Policy, state: Any, t: Array, x: Array, arm: Array, loss: Array, key: random.Key) -> Any:
     """Returns ``policy.update``; hands ``key`` to a policy whose update declares it."""
-    given = (state, t, x, arm, loss, key) if draws_in_update(policy) else (state, t, x, arm, loss)
+    given = (state, t, x, arm, loss, key) if random.takes_key(policy.update) else (state, t, x, arm, loss)
     return policy.update(*given)
-
-
-def draws_in_update(policy: Policy) -> bool:
-    """Returns whether the policy's ``update`` declares the argument ``key``."""
-    return "key" in inspect.signature(policy.update).parameters
 
 
 def means_of(environment: Environment, t: Array) -> Array:

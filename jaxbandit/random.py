@@ -8,6 +8,7 @@ if a policy is called by hand. A stream or key passed to a function here is cons
 """
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -151,6 +152,11 @@ def word_streams(key_words: Array, t: Array) -> Streams:
 def pair_counters(consumer: int, first: int, count: int) -> Array:
     """Returns the second word of the cipher's input for each pair; the first word is the round."""
     return jnp.uint32(consumer * DRAWS + first) + jnp.arange(count, dtype=jnp.uint32)
+
+
+def takes_key(method: Callable) -> bool:
+    """Returns whether a method declares the argument ``key``."""
+    return "key" in inspect.signature(method).parameters
 
 
 def words(key: Key, count: int) -> Array:

@@ -135,7 +135,8 @@ def machine_table() -> Table:
 def ways_table(policies: Mapping[str, Any], num_arms: int = 10) -> Table:
     """Returns a table of the engine's way for every policy on this machine, with the reason."""
     table = Table("policy", "played by", f"because (K = {num_arms}, float32)", box=None, title_justify="left")
-    given = {"horizon": 10_000, "moment_order": 1.5, "moment_bound": 2.0}
+    given = {"horizon": 10_000, "moment_order": 1.5, "moment_bound": 2.0, "mean_bound": 1.0, "delay": 10}
+    given["policy"] = policies["uniinf"](horizon=10_000)
     arms = ENVIRONMENTS["pareto"](means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
     for name, cls in sorted(policies.items()):
         try:

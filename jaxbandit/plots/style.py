@@ -20,6 +20,13 @@ HEAT = "cividis"  # monotone in grey, and the same for every kind of colour visi
 POLICY_LOOKS = {
     "uniinf": (0, 0),
     "uniinf_variant": (0, 1),
+    "uniinf_first_losses": (0, 2),
+    "delayed": (0, 3),
+    "ada_hedge": (2, 2),
+    "clipped_sgd_ucb": (2, 3),
+    "exp3_plus_plus": (3, 3),
+    "ftpl": (4, 2),
+    "lb_inf_v": (4, 3),
     "htinf": (1, 0),
     "opt_htinf": (4, 0),
     "ada_tinf": (3, 0),

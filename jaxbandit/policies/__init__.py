@@ -4,6 +4,7 @@ from jaxbandit.policies.ada_hedge import AdaHedge
 from jaxbandit.policies.adar_ucb import AdaRUCB
 from jaxbandit.policies.ape2 import APE2, MRAPE, MRUCB
 from jaxbandit.policies.clipped_sgd_ucb import ClippedSGDUCB
+from jaxbandit.policies.delayed import Delayed
 from jaxbandit.policies.exp3 import Exp3
 from jaxbandit.policies.exp3_plus_plus import Exp3PlusPlus
 from jaxbandit.policies.ftpl import FTPL
@@ -26,6 +27,7 @@ POLICIES: dict[str, type] = {
     "adar_ucb": AdaRUCB,
     "ape2": APE2,
     "clipped_sgd_ucb": ClippedSGDUCB,
+    "delayed": Delayed,
     "exp3": Exp3,
     "exp3_plus_plus": Exp3PlusPlus,
     "ftpl": FTPL,

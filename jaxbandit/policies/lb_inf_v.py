@@ -96,12 +96,17 @@ class LBINFV:
         error = loss - pick(m, arm)
         damping = 2 * rest(x, arm) / (gamma * x_arm * x_arm)
         alpha = error * error * jnp.where(damping < 1, damping, 1)
+        alpha = jnp.where(alpha > _large(alpha), _large(alpha), alpha)  # the square of an enormous loss overflows
         estimate = m + jnp.where(played, error / x_arm, 0)
         cumulative_loss, cumulative_lost = accumulate(state.cumulative_loss, state.cumulative_lost, estimate)
         total, loss_lost = kahan_add(state.loss, state.loss_lost + jnp.where(played, loss, 0))
         variation, variation_lost = kahan_add(state.variation, state.variation_lost + jnp.where(played, alpha, 0))
         pulls = state.pulls + played.astype(jnp.int32)
         return LBINFVState(cumulative_loss, cumulative_lost, pulls, total, loss_lost, variation, variation_lost, x=x)
+
+
+def _large(like: Array) -> float:
+    return float(jnp.finfo(like.dtype).max ** 0.75)
 
 
 def _predictions(state: LBINFVState) -> Array:
@@ -123,6 +128,8 @@ def _ftrl(L: Array, beta: Array, gamma: Array, start: Array) -> Array:
         inverse, ratio = 1 / x, 1 / others
         slope = L + beta * (1 - inverse + gamma * jnp.log(ratio))
         width = 1 / (beta * (inverse * inverse + gamma * ratio))  # 1 / (beta phi'')
+        # Slopes are measured from that of the arm that moves most easily: far from [0, 1] they are too large to cancel.
+        slope = slope - pick(slope, jnp.argmax(width).astype(jnp.int32))
         level = (1 - jnp.sum(x) + jnp.sum(slope * width)) / jnp.sum(width)
         change = (level - slope) * width
         relative = jnp.max(jnp.where(change < 0, -change * inverse, change * ratio))

@@ -25,6 +25,11 @@ OLD_ENVIRONMENT = "world"  # the word of study files up to 0.1
 # Keys of an entry, or parameters that a section moves, that choose another class than the name says.
 VARIANTS = {"uniinf": ("uniinf_variant", ("threshold", "scale_loss", "damped"))}
 BY_REFERENCE = ("horizon", "moment_order", "moment_bound")
+# Entries inside other entries, as error messages name and write them.
+_INSIDE = {
+    "environments": ("an environment", '{name = "pareto", means = [0.5, 1.0], tail_index = 1.6}'),
+    "policies": ("a policy", '{name = "uniinf"}'),
+}
 # Keys that multiply a value which a policy takes from the environment, so that the policy is given a wrong value.
 FACTORS = {f"{name}_factor": name for name in BY_REFERENCE}
 # Keys of an entry that are not fields of its class (a field of the same name takes precedence).
@@ -168,15 +173,13 @@ def read_entry(
     values = {key: value for key, value in values.items() if key not in wrong}
     for key, spec in fields.items():
         if spec.metadata.get("nested") and (values.get(key) is None or isinstance(values[key], str | int | float)):
-            example = '{name = "pareto", means = [0.5, 1.0], tail_index = 1.6}'
-            raise ValueError(
-                f"{name}.{key} must be an environment itself, got {values.get(key)!r}; write {key} = {example}"
-            )
+            kind, example = _INSIDE[section]
+            raise ValueError(f"{name}.{key} must be {kind} itself, got {values.get(key)!r}; write {key} = {example}")
     for key in values:
         if key not in fields:
             known = [*fields, "zip", *allowed, *factors]
             raise ValueError(f"{name} has no field {key!r}; {suggest(key, known)}")
-    values = {key: _nested(value, section, directory, data) for key, value in values.items()}
+    values = {key: _nested(value, section, directory, data, defaults) for key, value in values.items()}
     missing = [key for key, spec in fields.items() if spec.default is dataclasses.MISSING and key not in values]
     if missing:
         raise ValueError(f"{name} needs {', '.join(missing)}; add it to its [[{section}]] entry")
@@ -263,18 +266,24 @@ def _check_options(name: str, options: Values) -> None:
             raise ValueError(f"{name}.{key} must be a number above 0, got {value!r}")
 
 
-def _nested(value: Any, section: str, directory: pathlib.Path, data: pathlib.Path | None) -> Any:
-    """Replaces a table with a name by the environment that it makes; a list of such tables is swept."""
+def _nested(value: Any, section: str, directory: pathlib.Path, data: pathlib.Path | None, defaults: Values) -> Any:
+    """Replaces a table with a name by the policy or environment that it makes; a list of such tables is swept."""
     if isinstance(value, dict):
-        points = _inner_points(value, section, directory, data)
+        points = _inner_points(value, section, directory, data, defaults)
         return points[0] if len(points) == 1 else list(points)
     if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
-        return [point for entry in value for point in _inner_points(entry, section, directory, data)]
+        return [point for entry in value for point in _inner_points(entry, section, directory, data, defaults)]
     return value
 
 
-def _inner_points(table: Values, section: str, directory: pathlib.Path, data: pathlib.Path | None) -> Sequence[Any]:
-    entry = read_entry(table, section, directory, {}, data)
+def _inner_points(
+    table: Values, section: str, directory: pathlib.Path, data: pathlib.Path | None, defaults: Values
+) -> Sequence[Any]:
+    entry = read_entry(table, section, directory, defaults, data)
+    if entry.refers:
+        raise ValueError(
+            f'{entry.name} inside another entry cannot take values from the environment ("{ENVIRONMENT}"); give numbers'
+        )
     if entry.options:
         named = ", ".join(entry.options)
         raise ValueError(f"{entry.name} inside another entry takes no {named}; set {named} in the outer entry")

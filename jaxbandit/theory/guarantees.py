@@ -189,6 +189,7 @@ GUARANTEES: dict[str, Guarantee] = {
         assumes=("symmetric", "stochastic"),
         note="the noise needs no moment",
     ),
+    "delayed": Guarantee(note="no bound of the policy inside covers delays"),
     "exp3": Guarantee(adversarial=ROOT_LOG_K, given=("unit",), assumes=_UNIT),
     "exp3_plus_plus": Guarantee(
         stochastic=Order("Σ log² T/Δ", r"\sum_i \log^2 T / \Delta_i", exponent=_log, optimal=False),

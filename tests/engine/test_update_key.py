@@ -9,7 +9,6 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import arms, random
-from jaxbandit.game import draws_in_update
 from jaxbandit.types import Array, pytree
 
 ROUNDS, SEEDS = 20, 3
@@ -56,9 +55,9 @@ def expected(n):
 
 
 def test_a_signature_decides():
-    assert draws_in_update(Draws())
-    assert not draws_in_update(Plays())
-    assert not draws_in_update(jb.UniINF(horizon=10))
+    assert random.takes_key(Draws().update)
+    assert not random.takes_key(Plays().update)
+    assert not random.takes_key(jb.UniINF(horizon=10).update)
 
 
 @pytest.mark.parametrize("way", ["native", "scan"])
