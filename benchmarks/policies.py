@@ -32,7 +32,7 @@ def examples() -> dict[str, Any]:
         "moment_bound": environment.moment(environment.moment_order),
         "mean_bound": 1.0,
         "policy": jb.UniINF(horizon=HORIZON),
-        "delay": 100,
+        "delay": 10,
     }
     made = {}
     for name, cls in jb.POLICIES.items():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from benchmarks import policies
+from benchmarks import cards, policies
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = policies.PAGE.read_text(encoding="utf-8")
@@ -16,6 +16,12 @@ PAGE = policies.PAGE.read_text(encoding="utf-8")
 def test_the_table_is_up_to_date():
     assert policies.replaced(PAGE, policies.table()) == PAGE, "run python -m benchmarks.policies"
     assert all(f"`{name}`" in PAGE for name in jb.POLICIES)
+
+
+def test_cards_and_tables_of_choices_are_up_to_date():
+    for path, text in cards.pages().items():
+        assert path.read_text(encoding="utf-8") == text, "run python -m benchmarks.cards"
+    assert set(cards.USE) == set(jb.POLICIES)
 
 
 @pytest.mark.parametrize("name", policies.examples())

@@ -122,7 +122,7 @@ ROOT_LOG_T = Order("√(K T log T)", r"\sqrt{K T \log T}", exponent=_root)
 
 _HEAVY = ("moment", "truncated non-negative", "oblivious")
 _UNIT = ("unit interval", "oblivious")
-_SIMILAR = "for the paper's Table 1 up to log σ^α and log 1/Δ_min, and optimal when all gaps are similar"
+_SIMILAR = "optimal up to log σ^α and log 1/Δ_min, and only when all gaps are similar"
 _APE2_WORST = Order(
     "e^(σ^(1/α)) K^(1−1/α) T^(1/α) log K",
     r"e^{\sigma^{1/\alpha}} K^{1-1/\alpha} T^{1/\alpha} \log K",
@@ -146,7 +146,7 @@ APE2_EXPONENTIAL = Guarantee(
         optimal=False,
     ),
     worst=_APE2_WORST,
-    given=("α",),
+    given=("α", "unit"),
     assumes=("given order", "stochastic"),
     note="of the perturbations weibull (the default), gamma and gumbel; pareto and frechet have another row",
 )
@@ -224,8 +224,8 @@ GUARANTEES: dict[str, Guarantee] = {
         given=("T", "unit"),
         assumes=("unit range", "stochastic"),
     ),
-    "mr_ape": Guarantee(worst=MINIMAX, given=("T", "α"), assumes=("given order", "stochastic")),
-    "mr_ucb": Guarantee(worst=MINIMAX, given=("T", "α"), assumes=("given order", "stochastic")),
+    "mr_ape": Guarantee(worst=MINIMAX, given=("T", "α", "unit"), assumes=("given order", "stochastic")),
+    "mr_ucb": Guarantee(worst=MINIMAX, given=("T", "α", "unit"), assumes=("given order", "stochastic")),
     "omd_lb_ht": Guarantee(adversarial=HIDDEN_MINIMAX, given=("T", "α", "σ"), assumes=("given moment", "oblivious")),
     "opt_htinf": Guarantee(
         stochastic=Order(
