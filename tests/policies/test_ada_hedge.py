@@ -7,7 +7,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.policies import ada_hedge
-from tests.policies.test_contract import quick_jit
+from tests.support.policies import quick_jit
 
 ROUNDS, ARMS = 400, 4
 # Multiples of 2^-8 below 4: with a dyadic shift of up to 2^8 they are still float32 numbers.

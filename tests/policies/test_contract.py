@@ -72,8 +72,9 @@ def simulate(policy, environment=EASY, **options):
 
 # Every policy; of each of these the fast suite plays a relative here, and itself in its own tests.
 SLOW = {
-    "ada_tinf", "adar_ucb", "ape2", "exp3", "htinf", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf",
-    "robust_moss", "robust_ucb", "sao_ht", "thompson", "tsallis_inf",
+    "ada_hedge", "ada_tinf", "adar_ucb", "ape2", "clipped_sgd_ucb", "delayed", "exp3", "exp3_plus_plus", "ftpl",
+    "htinf", "lb_inf_v", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf",
+    "robust_moss", "robust_ucb", "sao_ht", "thompson", "tsallis_inf", "uniinf_first_losses",
 }  # fmt: skip
 policies = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in jb.POLICIES]

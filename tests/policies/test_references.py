@@ -5,12 +5,34 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import random
-from tests.reference import adar_ucb, ape2, exp3, htinf, robust_moss, robust_ucb, sao_ht, tsallis_inf, ucb, uniinf
+from tests.reference import (
+    ada_hedge,
+    adar_ucb,
+    ape2,
+    clipped_sgd_ucb,
+    exp3,
+    exp3_plus_plus,
+    ftpl,
+    htinf,
+    lb_inf_v,
+    robust_moss,
+    robust_ucb,
+    sao_ht,
+    tsallis_inf,
+    ucb,
+    uniinf,
+)
 from tests.support.references import ROUNDS, Case, assert_in_step, chosen, follow, heavy_tailed_losses, reference_game
 
 
 def normals(key, num_arms):
     return random.normal(key, (num_arms,))
+
+
+def one_normal(key, num_arms):
+    """What an update draws."""
+    del num_arms
+    return random.normal(key)
 
 
 def upper_uniforms(key, num_arms):
@@ -37,6 +59,18 @@ CASES = [
     Case("tsallis_inf", tsallis_inf.TsallisINF, {"estimator": "iw"}),
     Case("tsallis_inf", tsallis_inf.TsallisINF, {"estimator": "rv"}),
     Case("exp3", exp3.Exp3),
+    Case("ada_hedge", ada_hedge.AdaHedge),
+    Case("ada_hedge", ada_hedge.AdaHedge, {"exploration": 0.1}),
+    Case("exp3_plus_plus", exp3_plus_plus.Exp3PlusPlus),
+    Case("exp3_plus_plus", exp3_plus_plus.Exp3PlusPlus, {"alpha": 0.5, "beta": 0.01}),
+    Case("ftpl", ftpl.FTPL, {"rate": 0.5}, {"nodes": 96}),
+    Case("lb_inf_v", lb_inf_v.LBINFV, {"horizon": ROUNDS}),
+    Case(
+        "clipped_sgd_ucb",
+        clipped_sgd_ucb.ClippedSGDUCB,
+        {"horizon": ROUNDS, "mean_bound": 1.0, "exploration": 0.5, "smoothing": 0.1},
+        noise=one_normal,
+    ),
     Case("ucb1", ucb.UCB1),
     Case("moss", ucb.MOSS, {"horizon": ROUNDS}),
     Case("thompson", ucb.GaussianThompson, noise=normals),
@@ -67,7 +101,12 @@ CASES = [
 
 
 # Policies without a reference, and why.
-WITHOUT = {"uniform": "it plays 1/K in every round: there is nothing to transcribe"}
+WITHOUT = {
+    "uniform": "it plays 1/K in every round: there is nothing to transcribe",
+    "uniinf_first_losses": "test_uniinf_first_losses holds it against the reference of uniINF",
+    "delayed": "test_delayed holds it against the policy inside",
+}
+BOUNDED = {"exp3", "exp3_plus_plus", "ftpl", "lb_inf_v", "moss", "thompson", "tsallis_inf", "ucb1"}
 
 
 def test_every_policy_has_a_reference():
@@ -80,7 +119,7 @@ def test_every_policy_has_a_reference():
 
 def losses_for(case: Case, num_arms: int, rounds: int) -> np.ndarray:
     """Heavy tails where the policy is made for them, [0, 1] where it is not."""
-    if case.name in ("exp3", "tsallis_inf", "ucb1", "moss", "thompson"):
+    if case.name in BOUNDED:
         return np.random.default_rng(num_arms).random((rounds, num_arms)) * np.linspace(0.5, 1, num_arms)
     return heavy_tailed_losses(rounds, num_arms, seed=num_arms)
 
@@ -89,7 +128,7 @@ def games():
     """Every case with two arms and with five: fast with one of them, but for what another fast case plays nearly."""
     for index, case in enumerate(CASES):
         heavy = bool(case.own) or case.name in ("sao_ht", "omd_lb_ht", "robust_moss")
-        never = case.fields.get("estimator") == "catoni" or case.name in ("mr_ucb", "mr_ape")
+        never = case.fields.get("estimator") == "catoni" or case.name in ("mr_ucb", "mr_ape", "lb_inf_v")
         for num_arms in (2, 5):
             slow = never or num_arms != (2 if heavy else 5)
             yield pytest.param(index, num_arms, id=f"{num_arms}-{case}", marks=[pytest.mark.slow] if slow else [])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from tests.policies.test_contract import quick_jit
-from tests.policies.test_uniinf_reference import heavy_tailed_losses
 from tests.reference import uniinf
+from tests.support.policies import quick_jit
+from tests.support.references import heavy_tailed_losses
 
 ROUNDS, ARMS, FIRST = 200, 4, 7
 

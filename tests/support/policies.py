@@ -14,7 +14,8 @@ from jaxbandit.types import field, public_fields, pytree
 HORIZON = 300
 
 # Arguments for fields without a default; a policy with other needs adds its line here.
-REQUIRED = {"horizon": HORIZON, "moment_order": 1.5, "moment_bound": 1.0}
+REQUIRED = {"horizon": HORIZON, "moment_order": 1.5, "moment_bound": 1.0, "mean_bound": 1.0, "delay": 3}
+REQUIRED["policy"] = jb.UniINF(horizon=HORIZON)
 
 
 def make(name: str, **values):

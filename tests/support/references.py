@@ -15,7 +15,7 @@ import numpy as np
 
 import jaxbandit as jb
 from jaxbandit import random
-from jaxbandit.game import as_arrays
+from jaxbandit.game import as_arrays, updated
 from jaxbandit.types import Array, field, pytree
 from tests.support.policies import quick_jit
 
@@ -138,7 +138,7 @@ def _rounds_of(policy, arms, losses, given, rounds, watch):
         x, watched = now(state, n + 1)
         kept = jax.tree.map(lambda rows, value: rows.at[n].set(value), kept, (x, watched))
         weights = jnp.where(jnp.isnan(given[n]), x, given[n])
-        return policy.update(state, n + 1, weights, arms[n], losses[n]), kept
+        return updated(policy, state, n + 1, weights, arms[n], losses[n], _key(n + 1)), kept
 
     start = policy.init(given.shape[1])
     shapes = jax.eval_shape(now, start, jnp.int32(1))
@@ -186,7 +186,7 @@ def _chosen(policy, losses, uniforms, scale):
         t, uniform, losses_t = row
         x = policy.probabilities(state, t, _key(t))
         arm = jnp.argmax(uniform * x.sum() < jnp.cumsum(x)).astype(jnp.int32)
-        return policy.update(state, t, x, arm, scale * losses_t[arm]), arm
+        return updated(policy, state, t, x, arm, scale * losses_t[arm], _key(t)), arm
 
     rounds, num_arms = losses.shape
     rows = (jnp.arange(1, rounds + 1, dtype=jnp.int32), uniforms, losses)

@@ -11,7 +11,7 @@ from jaxbandit.game import is_stationary
 from jaxbandit.grid import registry_name
 from jaxbandit.theory import assumptions, guarantees
 from jaxbandit.types import public_fields
-from tests.policies.test_contract import make
+from tests.support.policies import make
 
 PARETO = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
 UNIT = jb.Bernoulli(means=[0.2, 0.8])
