@@ -182,8 +182,8 @@ def play_round(
 
 def updated(policy: Policy, state: Any, t: Array, x: Array, arm: Array, loss: Array, key: random.Key) -> Any:
     """Returns ``policy.update``; hands ``key`` to a policy whose update declares it."""
-    given = (state, t, x, arm, loss, key) if random.takes_key(policy.update) else (state, t, x, arm, loss)
-    return policy.update(*given)
+    update: Callable = policy.update
+    return update(state, t, x, arm, loss, key) if random.takes_key(update) else update(state, t, x, arm, loss)
 
 
 def means_of(environment: Environment, t: Array) -> Array:
