@@ -53,6 +53,9 @@ OUTSIDE = [
     ("ucb1", CHANGING, "change"),
     ("clipped_sgd_ucb", PARETO, "symmetric"),
     ("clipped_sgd_ucb", jb.StudentT(means=[0.5, 3.0], tail_index=1.5), "mean_bound 1"),
+    ("uniinf", jb.Jackpot(means=[-0.5, 0.0], probability=[0.01, 0.5], gain=[100.0, 0.5]), "truncated non-negative"),
+    ("tsallis_inf", jb.Jackpot(means=[-0.5, 0.0], probability=[0.01, 0.5], gain=[100.0, 0.5]), "[-99.5, 0.5]"),
+    ("uniinf", jb.Reflected(PARETO, shift=2.0), "truncated non-negative"),
     ("ape2", jb.Pareto(means=[0.5, 1.0], tail_index=1.2), "moment_order 1.5"),
 ]
 
@@ -69,6 +72,8 @@ INSIDE = [
     *((name, CHANGING) for name in ("exp3", "exp3_plus_plus", "tsallis_inf", "uniinf", "ada_hedge")),
     *((name, PARETO) for name in ("uniinf", "opt_htinf", "ada_tinf", "adar_ucb", "ape2", "uniform", "uniinf_variant")),
     ("clipped_sgd_ucb", SYMMETRIC),
+    ("clipped_sgd_ucb", jb.Reflected(SYMMETRIC, shift=1.5)),
+    ("exp3", jb.Reflected(UNIT, shift=1.0)),
     ("uniinf", SWITCHING),
 ]
 

@@ -74,6 +74,17 @@ class Reflected(Law):
         means = self._host_means()
         return all(is_truncated_nonnegative(self.points(int(arm))) for arm in np.flatnonzero(means == means.min()))
 
+    @property
+    def loss_range(self) -> tuple[float, float]:
+        """The law's range, mirrored."""
+        low, high = self.law.loss_range
+        return float(np.min(self.shift)) - high, float(np.max(self.shift)) - low
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the law's noise is symmetric."""
+        return self.law.symmetric
+
     def means(self, t: Array) -> Array:
         """Returns the expected losses, the same in every round: [K]."""
         means = self.law.means(t)
@@ -166,6 +177,12 @@ class Jackpot(Located):
         gain = np.broadcast_to(np.asarray(self.gain, np.float64), means.shape)
         best = means == means.min()
         return bool(means.min() >= 0 and np.all((2 * (means + self._expected_gain(means)) >= gain)[best]))
+
+    @property
+    def loss_range(self) -> tuple[float, float]:
+        """From the best jackpot to the largest constant loss."""
+        losses = np.concatenate([self.points(arm)[0] for arm in range(self.num_arms)])
+        return float(losses.min()), float(losses.max())
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
         """Returns the constant loss, less the gain if a deep uniform is at most its probability."""
