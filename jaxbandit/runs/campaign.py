@@ -49,7 +49,15 @@ class Report:
 class Campaign:
     """The state of a run: the pairs of a study, and the cells of them that its store holds."""
 
-    def __init__(self, study: Study, store: Store, report: Report, any_platform: bool = False, way: str | None = None):
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        report: Report,
+        any_platform: bool = False,
+        way: str | None = None,
+        mend: bool = False,
+    ):
         self.study, self.store, self.report = study, store, report
         self.pairs = cells.pairs(study, way)
         self.rounds = _rounds(study, store.manifest(), {pair.key for pair in self.pairs})
@@ -58,7 +66,7 @@ class Campaign:
         self.headers: dict[str, list[Header]] = {pair.key: [] for pair in self.pairs}
         self.done, self.total = 0, 0
         here = {pair.key: cells.platform(pair.way) for pair in self.pairs}
-        for header in store.headers():
+        for header in store.headers(mend):
             if header.pair in self.headers and (any_platform or header.platform == here[header.pair]):
                 self.headers[header.pair].append(header)
             elif header.pair in self.headers or not _same_version(header):
@@ -91,9 +99,7 @@ class Campaign:
     def set_aside_damaged(self) -> None:
         """Renames files that have the names of missing cells: they are damaged, or their cells would not be missing."""
         for cell in self.todo():
-            path = self.store.cells / cell.name
-            if path.exists():
-                path.rename(path.with_name(f"{path.name}.damaged"))
+            self.store.set_aside(self.store.cells / cell.name)
 
     def player(self, engine: Engine, notice: Notice, stop, **options) -> Player:
         """Returns the player of this study's cells in this process."""

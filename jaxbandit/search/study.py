@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pathlib
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,8 +99,9 @@ def load(directory: str | os.PathLike) -> list[Found]:
     for path in [path for kind in ("tune", "worst") for path in sorted(pathlib.Path(directory).glob(f"{kind}-*.nc"))]:
         try:
             ds = read(path)
-        except (OSError, ValueError):
-            continue  # not a file of a search, or a damaged one: the command that writes it reports that
+        except (OSError, ValueError) as error:
+            warnings.warn(f"{path} {error}; this file is not used", stacklevel=2)
+            continue
         if ds.attrs.get(DONE) and "policy" in ds.attrs:  # not the trace of one horizon of several
             found.append(Found(ds.attrs["policy"], ds.attrs["environment"], ds, path))
     return found
