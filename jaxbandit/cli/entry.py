@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
-from jaxbandit.cli import commands
+from jaxbandit.checks import safe_name
+from jaxbandit.cli import commands, results
 from jaxbandit.cli import search as searches
+from jaxbandit.cli.results import DATA_HELP
 from jaxbandit.interrupt import InterruptedRunError, interruptible
 from jaxbandit.progress import bar
 from jaxbandit.runs import run_study, teams
 from jaxbandit.runs.campaign import Report
 from jaxbandit.store.directory import StoreError
-from jaxbandit.studies import figures
 from jaxbandit.studies.study import DataNeededError, Study
 from jaxbandit.version import __version__
 
@@ -34,7 +36,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Simulates heavy-tailed bandits. Each policy class with each environment class is one compiled call.",
 )
-DATA_HELP = "Directory of the study's data tables; default the directory of the study file."
 # If the output is piped, rich assumes 80 columns, which are too few for a table.
 console = Console(width=None if sys.stdout.isatty() else 160)
 
@@ -82,7 +83,7 @@ def run(
     team = _team(dask, coordinator, num_processes, process_id)
     talk = not (quiet or as_json) and team.leads
     if talk:
-        console.print(f"[bold]{plan.title}[/bold]  ({plan.horizon:,} rounds, {_count(plan.num_seeds, 'seed')})")
+        console.print(f"[bold]{escape(plan.title)}[/bold]  ({plan.horizon:,} rounds, {_count(plan.num_seeds, 'seed')})")
     began = time.perf_counter()
     report = Report()
 
@@ -162,61 +163,14 @@ def plan(
     if as_json:
         print(json.dumps(dataclasses.asdict(found), indent=1))
         return
-    console.print(f"[bold]{planned.title}[/bold]  ({planned.horizon:,} rounds, {_count(planned.num_seeds, 'seed')})")
+    console.print(
+        f"[bold]{escape(planned.title)}[/bold]  ({planned.horizon:,} rounds, {_count(planned.num_seeds, 'seed')})"
+    )
     console.print(tables.plan_table(found))
 
 
-@app.command()
-def plot(
-    source: Annotated[pathlib.Path, typer.Argument(help="A results directory of `run`, or a dataset (.nc).")],
-    out: Annotated[
-        pathlib.Path | None, typer.Option(help="Directory for the figures; default `figures` beside the data.")
-    ] = None,
-    formats: Annotated[str, typer.Option("--format", help="File endings of the figures, comma-separated.")] = "pdf,png",
-    band: Annotated[str, typer.Option(help="Method of the confidence bands: normal or bootstrap.")] = "normal",
-    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Draw bands that cover whole curves.")] = False,
-    data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
-) -> None:
-    """Draws the figures that the study names; by default regret, growth, heat maps, tails, decomposition."""
-    from jaxbandit import plots
-    from jaxbandit.store.assemble import opened
-
-    ds = opened(source)
-    environments = plots.environments_of(ds, data)
-    if not environments and data is None and figures.need_environments(ds.attrs.get("study", "")):
-        raise ValueError(
-            "cannot rebuild the study's environments: its data tables were not found; "
-            f"pass their directory with --data: {shlex.join(['jaxbandit', 'plot', str(source), '--data', 'TABLES'])}"
-        )
-    made = plots.draw(
-        ds,
-        out or (source if source.is_dir() else source.parent) / "figures",
-        formats=[ending.strip() for ending in formats.split(",")],
-        environments=environments,
-        method=band,
-        simultaneous=simultaneous,
-    )
-    for figure in made:
-        console.print(f"figure  {figure}")
-
-
-@app.command("report")
-def report_(
-    source: Annotated[
-        pathlib.Path, typer.Argument(help="Results directory of `run`, `sensitivity`, `tune` or `worst`; or a .nc.")
-    ],
-    out: Annotated[pathlib.Path | None, typer.Option(help="The file; default report.html beside the data.")] = None,
-    band: Annotated[str, typer.Option(help="Method of the confidence bands: normal or bootstrap.")] = "normal",
-    simultaneous: Annotated[bool, typer.Option("--simultaneous", help="Draw bands that cover whole curves.")] = False,
-    data: Annotated[pathlib.Path | None, typer.Option(help=DATA_HELP)] = None,
-) -> None:
-    """Writes one HTML page that works offline: ranking with tests, curves, growth, sensitivity, provenance."""
-    from jaxbandit import report
-
-    page = report.write(source, out, method=band, simultaneous=simultaneous, data=data)
-    console.print(f"report  {page}", soft_wrap=True)
-
-
+app.command("plot")(results.plot)
+app.command("report")(results.report)
 app.command("certify")(commands.certify)
 app.command("sensitivity")(commands.sensitivity)
 searches.register(app)
@@ -248,11 +202,11 @@ def inspect(
     read = read_table(table, key=key, missing=True)
     losses = -read.losses if rewards or read.rewards else read.losses
     found = inspection.inspect(losses, read.arms)
-    path = out or pathlib.Path("results") / f"inspect-{read.name.replace(':', '-')}.png"
+    path = out or pathlib.Path("results") / f"inspect-{safe_name(read.name.replace(':', '-'))}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     for part in tables.inspection_tables(read.name, found):
         console.print(part)
-    console.print(f"figure  {tails(losses, found, path, read.name)}")
+    console.print(f"figure  {tails(losses, found, path, read.name)}", markup=False)
 
 
 @app.command()

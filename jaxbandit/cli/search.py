@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
+from jaxbandit.checks import safe_name
 from jaxbandit.engine import Engine
 from jaxbandit.interrupt import InterruptedRunError, interruptible
 from jaxbandit.studies.study import Study
@@ -61,7 +63,7 @@ def worst(study: StudyFile, out: Out = None, quick: Quick = False, quiet: Quiet 
     for environment in dict.fromkeys(one.environment for one in found):
         here = [one for one in found if one.environment == environment]
         if "horizon" in here[0].ds.dims:
-            path = directory / f"worst-{searches.file_name(environment)}.png"
+            path = directory / f"worst-{safe_name(environment)}.png"
             figures.append(
                 worst_curves({one.policy: one.ds for one in here}, path, f"worst cases around {environment}")
             )
@@ -92,7 +94,7 @@ def _searched(
     directory = out or pathlib.Path("results") / (f"{path.stem}-quick" if quick else path.stem)
     directory.mkdir(parents=True, exist_ok=True)
     if not silent:
-        console.print(f"[bold]{study.title}[/bold]", highlight=False)
+        console.print(f"[bold]{escape(study.title)}[/bold]", highlight=False)
 
     def work(stop: threading.Event) -> list["Found"]:
         return list(search(study, directory, engine=Engine(progress=not silent), stop=stop))

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxbandit.dataset import labels
 from jaxbandit.engine import Engine, Timing
-from jaxbandit.runs import precision
+from jaxbandit.runs import precision, unfinished
 from jaxbandit.runs.player import Player
 from jaxbandit.store import cellfile, cells
 from jaxbandit.store.cellfile import Header
@@ -186,9 +186,10 @@ class Campaign:
         )
 
     def clean_up(self) -> None:
-        """Removes files that are no longer needed: checkpoints, parts, and cells that longer cells replace."""
-        for folder in (self.store.checkpoints, self.store.parts):
-            for path in folder.iterdir():
+        """Removes files that are no longer needed: finished checkpoints and parts, cells that longer cells replace."""
+        rounds = {pair.key: pair.rounds(self.rounds) for pair in self.pairs}
+        for path in unfinished.files(self.store):
+            if unfinished.is_done(path, self.store, rounds):
                 path.unlink(missing_ok=True)
         for headers in self.headers.values():
             for old in list(headers):

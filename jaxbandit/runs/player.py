@@ -170,7 +170,7 @@ class Player:
             return
         arrays = {f"variable.{name}": values for name, values in variables.items()} | state.arrays() | {"seeds": seeds}
         name = f"{cell.name.removesuffix('.nc')}.{seeds[0]}.{seeds.size}.part"
-        about = {"t": state.t, "reached": state.reached}
+        about = {"t": state.t, "reached": state.reached, "cells": [cell.name], "rounds": list(cell.rounds)}
         self.store.write(self.store.parts / name, pack(arrays, about))
         self.assemble(cell)
 
@@ -242,6 +242,7 @@ class _Keeper:
                 "t": snapshot.t,
                 "reached": snapshot.reached,
                 "cells": [self.cells[c].name for c in present],
+                "rounds": list(self.cells[0].rounds),
                 "cell_of": cell_of.tolist(),
                 "seed_of": self.job.seed_of[lanes].tolist(),
             }

@@ -10,6 +10,7 @@ from typing import Any
 
 import xarray as xr
 
+from jaxbandit.checks import safe_name
 from jaxbandit.dataset.labels import labels
 from jaxbandit.engine import Engine
 from jaxbandit.game import at_horizon
@@ -48,7 +49,7 @@ def tune_study(
     for _, told in policies:
         box_of(told(at_horizon(points[0], study.horizon), study.horizon), section.parameters)  # before any game
     for name, told in policies:
-        path = directory / f"tune-{file_name(name)}.nc"
+        path = directory / f"tune-{safe_name(name)}.nc"
         ds = tune(
             told,
             environments,
@@ -78,7 +79,7 @@ def worst_study(
     for name, environment in zip(names, points, strict=True):
         family = Family(_untold(study, environment), section.parameters)
         for policy, told in _policies(study):
-            path = directory / f"worst-{file_name(policy)}-{file_name(name)}.nc"
+            path = directory / f"worst-{safe_name(policy)}-{safe_name(name)}.nc"
             ds = worst(
                 told,
                 family,
@@ -168,8 +169,3 @@ def _without_horizon(environment: Any, horizon: int) -> Any:
         elif spec.metadata.get("nested") and spec.init and hasattr(value, "at_horizon"):
             changes[spec.name] = _without_horizon(value, horizon)
     return dataclasses.replace(environment, **changes) if changes else environment
-
-
-def file_name(label: str) -> str:
-    """Returns a label as part of a file name."""
-    return "".join(letter if letter.isalnum() or letter in "-_.=" else "_" for letter in label)

@@ -1,5 +1,7 @@
 """Entries of a study file: tables with a ``name``, from which policies or environments are made."""
 
+import contextlib
+import contextvars
 import dataclasses
 import functools
 import importlib
@@ -7,7 +9,7 @@ import math
 import pathlib
 import sys
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -209,7 +211,25 @@ def _installed(section: str) -> dict[str, str]:
     return {entry.name: entry.value for entry in metadata.entry_points(group=f"jaxbandit.{section}")}
 
 
+_imports = contextvars.ContextVar("imports", default=True)  # whether classes of other packages may be imported
+
+
+@contextlib.contextmanager
+def no_imports() -> Iterator[None]:
+    """Refuses classes that are not part of jaxbandit while the context is open."""
+    token = _imports.set(False)
+    try:
+        yield
+    finally:
+        _imports.reset(token)
+
+
 def _imported(name: str, target: str, section: str, directory: pathlib.Path) -> type:
+    if not _imports.get():
+        raise ValueError(
+            f"{name!r} in [[{section}]] is no class of jaxbandit, and results import no code; if you trust them, pass "
+            "--trust (in Python trust=True)"
+        )
     module, _, attribute = target.partition(":")
     beside = str(directory.resolve())
     if beside not in sys.path:

@@ -1,6 +1,7 @@
 """The figures of a study: names and options, which are checked before any game is played."""
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
 }
 REQUIRED = {"sweep": ("x",), "atlas": ("x", "y")}
 NEED_ENVIRONMENTS = ("both_worlds", "table")  # they distinguish stochastic environments from adversarial ones
+_NAME = re.compile(r"(?!\.)[^/\\:\x00-\x1f]{1,200}")  # of a file: it stays in the directory that the user chose
 COMMON = ("policies", "environments", "file", "title")
 
 
@@ -82,6 +84,10 @@ def _read(entry: str | Mapping[str, Any]) -> Figure:
         if not isinstance(table.get(key, ""), str):
             raise ValueError(f"figure {name!r}: {key} must be text, got {table[key]!r}")
     chosen = {side: _names(table.pop(side, [])) for side in ("policies", "environments")}
+    if table.get("file") and not _NAME.fullmatch(table["file"]):
+        raise ValueError(
+            f"figure {name!r}: file must be a name without directories, of at most 200 letters, got {table['file']!r}"
+        )
     file, title = table.pop("file", "") or name, table.pop("title", "")
     return Figure(name, table, **chosen, file=file, title=title)
 
