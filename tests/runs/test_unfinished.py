@@ -9,7 +9,7 @@ from jaxbandit.runs import unfinished
 from jaxbandit.store.directory import Store
 from tests.store.cases import assert_same
 
-ENGINE = jb.Engine(block=16, devices=1, checkpoint=0.0)
+ENGINE = jb.Engine(block=16, devices=1, checkpoint=0.0, chunk=100)
 
 
 def study(**values):
