@@ -23,7 +23,7 @@ from jaxbandit.version import __version__
 
 FOLDER = "sensitivity"
 STUDY = "study.toml"  # the study file, beside the results
-KINDS = ("local", "sobol", "morris")
+KINDS = {"local": "local sensitivity", "sobol": "Sobol' indices", "morris": "Morris screening"}
 
 
 def run(
@@ -149,6 +149,9 @@ def _read(path: pathlib.Path) -> xr.Dataset | None:
         return None
     except seal.BadFileError as error:
         warnings.warn(f"{path} {error}; this file is not used", stacklevel=3)
+        return None
+    if ds.attrs.get("kind") != KINDS.get(path.stem) or "key" not in ds.attrs:
+        warnings.warn(f"{path} holds something else than {KINDS.get(path.stem)}; this file is not used", stacklevel=3)
         return None
     if not verified:
         warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=3)
