@@ -1,6 +1,8 @@
 """Checks of arguments: whole numbers, choices, the rounds to record at, names of files."""
 
 import hashlib
+import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,3 +72,11 @@ def safe_name(label: str) -> str:
     if len(name.encode()) <= MAX_NAME:
         return name
     return f"{name.encode()[: MAX_NAME - 20].decode(errors='ignore')}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
+
+
+def total_memory() -> float:
+    """Returns the memory of this machine in bytes; infinite if it is not known."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows
+        return math.inf

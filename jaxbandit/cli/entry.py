@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from jaxbandit.checks import safe_name
 from jaxbandit.cli import commands, results
@@ -83,7 +83,7 @@ def run(
     team = _team(dask, coordinator, num_processes, process_id)
     talk = not (quiet or as_json) and team.leads
     if talk:
-        console.print(f"[bold]{escape(plan.title)}[/bold]  ({plan.horizon:,} rounds, {_count(plan.num_seeds, 'seed')})")
+        console.print(_heading(plan))
     began = time.perf_counter()
     report = Report()
 
@@ -159,14 +159,13 @@ def plan(
     from jaxbandit.runs import forecast
 
     planned = _read(study, quick, None, data)
-    found = forecast.plan(planned, out or _directory(study, quick))
+    place = out or _directory(study, quick)
+    found = forecast.plan(planned, place)
     if as_json:
         print(json.dumps(dataclasses.asdict(found), indent=1))
         return
-    console.print(
-        f"[bold]{escape(planned.title)}[/bold]  ({planned.horizon:,} rounds, {_count(planned.num_seeds, 'seed')})"
-    )
-    console.print(tables.plan_table(found))
+    console.print(_heading(planned))
+    console.print(tables.plan_table(found, place))
 
 
 app.command("plot")(results.plot)
@@ -223,6 +222,11 @@ def doctor() -> None:
 def _read(path: pathlib.Path, quick: bool, precision: float | None, data: pathlib.Path | None) -> Study:
     study = Study.load(path, data, quick=quick)
     return study if precision is None else study.changed(precision=precision)
+
+
+def _heading(study: Study) -> Text:
+    """Returns title and size of a study; as text, because rich would read brackets as markup."""
+    return Text.assemble((study.title, "bold"), f"  ({study.horizon:,} rounds, {_count(study.num_seeds, 'seed')})")
 
 
 def _count(number: int, noun: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from jaxbandit.checks import safe_name
 from jaxbandit.engine import Engine
@@ -94,7 +94,7 @@ def _searched(
     directory = out or pathlib.Path("results") / (f"{path.stem}-quick" if quick else path.stem)
     directory.mkdir(parents=True, exist_ok=True)
     if not silent:
-        console.print(f"[bold]{escape(study.title)}[/bold]", highlight=False)
+        console.print(Text(study.title, style="bold"))
 
     def work(stop: threading.Event) -> list["Found"]:
         return list(search(study, directory, engine=Engine(progress=not silent), stop=stop))

@@ -190,7 +190,7 @@ class Campaign:
         rounds = {pair.key: pair.rounds(self.rounds) for pair in self.pairs}
         for path in unfinished.files(self.store):
             if unfinished.is_done(path, self.store, rounds):
-                path.unlink(missing_ok=True)
+                unfinished.delete(path)
         for headers in self.headers.values():
             for old in list(headers):
                 if any(_continues(new, old) for new in headers):

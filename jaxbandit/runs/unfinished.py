@@ -1,5 +1,6 @@
 """Files of unfinished games, which belong to the cells they are part of, whatever study plays in the directory."""
 
+import contextlib
 import pathlib
 import warnings
 from collections.abc import Iterator, Mapping
@@ -65,7 +66,7 @@ def read_part(path: pathlib.Path, cell: Cell) -> Part | None:
         return None
     except (ValueError, KeyError, TypeError):
         warnings.warn(f"{path} is damaged; this run deletes it and plays its seeds again", stacklevel=2)
-        path.unlink(missing_ok=True)
+        delete(path)
         return None
 
 
@@ -80,5 +81,11 @@ def read_checkpoint(path: pathlib.Path) -> tuple[Snapshot, dict[str, Any]] | Non
         return None
     except (ValueError, KeyError, TypeError):
         warnings.warn(f"{path} is damaged; this run deletes it and starts its games again", stacklevel=2)
-        path.unlink(missing_ok=True)
+        delete(path)
         return None
+
+
+def delete(path: pathlib.Path) -> None:
+    """Deletes a file if that is possible."""
+    with contextlib.suppress(OSError):  # a directory, for example: it is left where it is
+        path.unlink(missing_ok=True)

@@ -53,8 +53,10 @@ def opened(source: pathlib.Path) -> xr.Dataset:
         ds, verified = seal.read_dataset(path)
     except seal.BadFileError as error:
         raise ValueError(
-            f"{path} {error}; give the directory that `jaxbandit run` wrote, or the dataset.nc in it"
+            f"{path} is no dataset: it {error}; give the directory that `jaxbandit run` wrote, or the dataset.nc in it"
         ) from None
+    if cellfile.MARK in ds.attrs:
+        raise ValueError(f"{path} is one cell of a study; give the directory that `jaxbandit run` wrote")
     if not verified:
         warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=2)
     return ds

@@ -19,7 +19,7 @@ from jaxbandit.store.seal import BadFileError as BadFileError
 
 FORMAT = 2  # of the whole directory; cells of format 1 have no digest
 UNSEALED = 1
-_MARK = "jaxbandit_cell"
+MARK = "jaxbandit_cell"
 _HEADER = "header"
 _STATE = "state"
 _PACKED = f"{_STATE}/packed"  # in a group, so that readers of the results do not see it
@@ -105,7 +105,7 @@ def _empty(layout: tuple[tuple[str, tuple[str, ...] | None, tuple[int, ...], np.
 
     memory = io.BytesIO()
     with h5py.File(memory, "w") as file:
-        file.attrs[_MARK] = FORMAT
+        file.attrs[MARK] = FORMAT
         for name, dims, shape, dtype in layout:
             made = file.create_dataset(name, shape, dtype)
             if dims is None:
@@ -137,10 +137,10 @@ def read_header(path: pathlib.Path) -> Header:
     found = seal.read(path)
     try:
         with _open(found.content) as file:
-            if _MARK not in file.attrs:
+            if MARK not in file.attrs:
                 raise BadFileError("is no cell of a jaxbandit study")
             expected = FORMAT if found.verified else UNSEALED
-            if (stored := int(np.asarray(file.attrs[_MARK]).ravel()[0])) != expected:
+            if (stored := int(np.asarray(file.attrs[MARK]).ravel()[0])) != expected:
                 if stored == FORMAT:
                     raise BadFileError("is damaged (its digest is missing)")
                 raise BadFileError(f"has format {stored}, but this jaxbandit reads format {FORMAT}")

@@ -150,7 +150,8 @@ class Store:
         for folder in (self.directory, self.cells, self.parts, self.checkpoints):
             for path in folder.glob(".*.tmp"):
                 process = path.name.removesuffix(".tmp").rpartition("-")[2]
-                dead = f".{socket.gethostname()}-" in path.name and not _is_alive(int(process))
+                here = f".{socket.gethostname()}-" in path.name and process.isdecimal()
+                dead = here and not _is_alive(int(process))
                 with contextlib.suppress(OSError):
                     if dead or time.time() - path.stat().st_mtime > 86_400:
                         path.unlink()
@@ -159,26 +160,37 @@ class Store:
     def locked(self) -> Iterator[None]:
         """Holds the store, so that a second run is refused. If the process dies, the lock is released."""
         path = self.directory / "lock"
-        with path.open("a+", encoding="utf-8") as file:
+        try:
+            file = path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise StoreError(f"cannot open {path} ({error.strerror}); give another directory with --out") from None
+        with file:
             if fcntl is not None:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError:
                     file.seek(0)
-                    holder = file.read().strip() or "another process"
+                    holder = file.read(200).strip() or "another process"
                     raise StoreError(
                         f"{self.directory} is in use by {holder}; wait for it, stop it, or give another directory "
                         "with --out"
                     ) from None
-            file.truncate(0)
             since = time.strftime("%Y-%m-%d %H:%M:%S")
-            file.write(f"process {os.getpid()} on {socket.gethostname()} since {since}\n")
-            file.flush()
+            try:
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {socket.gethostname()} since {since}\n")
+                file.flush()
+            except OSError as error:
+                raise StoreError(
+                    f"cannot write {path} ({error.strerror}){_free_space(self.directory)}; nothing was changed. Make "
+                    "room and run the same command again"
+                ) from None
             try:
                 self.clear_temporary()
                 yield
             finally:
-                file.truncate(0)
+                with contextlib.suppress(OSError):
+                    file.truncate(0)
 
 
 def _aside(path: pathlib.Path) -> pathlib.Path:

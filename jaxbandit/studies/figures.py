@@ -61,6 +61,8 @@ def read_figures(entries: Sequence[str | Mapping[str, Any]]) -> list[Figure]:
       >>> [figure.file for figure in read_figures(["table", {"name": "sweep", "x": "moment_bound_factor"}])]
       ['table', 'sweep']
     """
+    if not isinstance(entries, list | tuple) or not all(isinstance(entry, str | Mapping) for entry in entries):
+        raise ValueError(f"figures must be a list of names, or of tables with a name, got {entries!r:.100}")
     figures = [_read(entry) for entry in entries]
     files = [figure.file for figure in figures]
     for file in files:
@@ -72,7 +74,7 @@ def read_figures(entries: Sequence[str | Mapping[str, Any]]) -> list[Figure]:
 def _read(entry: str | Mapping[str, Any]) -> Figure:
     table = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = table.pop("name", None)
-    if name not in FIGURES:
+    if not isinstance(name, str) or name not in FIGURES:
         raise ValueError(f"unknown figure {name!r}; {suggest(str(name), FIGURES)}")
     for key in table:
         if key not in (*FIGURES[name], *COMMON):
@@ -92,5 +94,8 @@ def _read(entry: str | Mapping[str, Any]) -> Figure:
     return Figure(name, table, **chosen, file=file, title=title)
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _names(given: Any) -> tuple[str, ...]:
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"a figure's policies and environments must be labels, got {given!r}")
+    return tuple(names)

@@ -7,19 +7,16 @@ import pydantic
 
 from jaxbandit.checks import check_history, recorded_rounds
 from jaxbandit.grid import Grid, for_run, suggest
-from jaxbandit.studies import entries, quick
+from jaxbandit.studies import entries, limits, quick
 from jaxbandit.studies.entries import Declared, Entry
 from jaxbandit.studies.figures import Figure, read_figures
 from jaxbandit.studies.sections import Sensitivity, Tune, Worst, moved_by
 from jaxbandit.studies.study_file import EXAMPLES, SYNONYMS, problems, read_file
+from jaxbandit.studies.study_file import DataNeededError as DataNeededError
 from jaxbandit.tables.readers import each_table
 
 QUICK_ROUNDS, QUICK_SEEDS = quick.ROUNDS, quick.SEEDS
 MAX_SEEDS = 65_536
-
-
-class DataNeededError(ValueError):
-    """The error of a study whose tables have to be given with ``--data``."""
 
 
 class Study(pydantic.BaseModel):
@@ -254,6 +251,7 @@ class Study(pydantic.BaseModel):
                 entries.read_entry(table, "environments", self._directory, {}, self._data)
                 for table in self._environment_tables()
             ]
+            limits.check(self, sum(entry.count for entry in read), max((entry.arms for entry in read), default=1))
             self._grids = [(entry, for_run(entry.grid(), self._last_round(entry.name))) for entry in read]
         return self._grids
 
@@ -281,6 +279,7 @@ class Study(pydantic.BaseModel):
             self._data = None if context.get("data") is None else pathlib.Path(context["data"])
             self._table_rounds = context.get("table_rounds")
         self.figure_list()
+        limits.check(self, 1)
         known = [name for entry in self.policy_entries() for name in (entry.name, entry.label)]
         for name in self.quick_policies:
             if name not in known:
@@ -290,6 +289,7 @@ class Study(pydantic.BaseModel):
                 raise ValueError(f"[[{section}]] is empty; add at least one entry with a name")
         recorded_rounds(self.horizon, self.record)
         declared = self.declared()
+        limits.check(self)
         for entry in self.policy_entries():
             last = min(self.rounds()[-1], entry.options.get("stop_at", self.horizon))
             for one in declared if entry.refers else declared[:1]:
