@@ -1,1 +1,1 @@
-"""Tests of the analysis of results."""
+"""Tests of jaxbandit.analysis."""

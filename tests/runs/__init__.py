@@ -1,1 +1,1 @@
-"""Tests of runs: what is played, what is kept, what is said."""
+"""Tests of jaxbandit.runs."""

@@ -1,1 +1,1 @@
-"""Tests of study files and of the studies that results carry."""
+"""Tests of jaxbandit.studies."""

@@ -1,1 +1,1 @@
-"""Tests of tables of measured losses."""
+"""Tests of jaxbandit.tables."""
