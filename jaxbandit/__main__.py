@@ -1,5 +1,5 @@
 """``python -m jaxbandit`` is the command line."""
 
-from jaxbandit.cli.entry import main
+from jaxbandit.cli import main
 
 main()

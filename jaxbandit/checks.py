@@ -1,11 +1,15 @@
-"""Checks of arguments: whole numbers, choices, the rounds to record at."""
+"""Checks of arguments: whole numbers, choices, the rounds to record at, names of files."""
 
+import hashlib
+import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 MAX_ROUNDS = 2**31 - 1
+MAX_NAME = 120  # bytes of a label in a file name, of which file systems allow 255
 
 
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
@@ -68,3 +72,19 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raises unless ``value`` is one of ``choices``."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def safe_name(label: str) -> str:
+    """Returns a label as part of a file name: no separators of directories, and at most ``MAX_NAME`` bytes."""
+    name = "".join(letter if letter.isalnum() or letter in "-_.=" else "_" for letter in label)
+    if len(name.encode()) <= MAX_NAME:
+        return name
+    return f"{name.encode()[: MAX_NAME - 20].decode(errors='ignore')}-{hashlib.sha256(label.encode()).hexdigest()[:16]}"
+
+
+def total_memory() -> float:
+    """Returns the memory of this machine in bytes; infinite if it is not known."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows
+        return math.inf

@@ -150,5 +150,7 @@ def is_axis(spec: dataclasses.Field, value: Any) -> bool:
 def _depth(value: Any) -> int:
     """Returns the depth of nested lists of a value."""
     if isinstance(value, list | tuple | range):
+        if {int, float}.issuperset(map(type, value)):  # the usual case, and quick for a million arms
+            return 1
         return 1 + max(map(_depth, value), default=0)
     return value.ndim if isinstance(value, np.ndarray) else 0

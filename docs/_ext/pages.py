@@ -57,7 +57,7 @@ def summary(obj: object) -> str:
 
 def commands() -> str:
     """Every command of the command line with its arguments and options."""
-    asked = ["jaxbandit.cli", "utils", "docs", "--name", "jaxbandit"]
+    asked = ["jaxbandit.cli.entry", "utils", "docs", "--name", "jaxbandit"]
     text = CliRunner().invoke(typer.cli.app, asked, catch_exceptions=False).stdout
     return text[text.index("\n## ") :].replace("```console\n$ ", "```bash\n")
 

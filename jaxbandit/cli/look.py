@@ -1,4 +1,4 @@
-"""The commands ``jaxbandit plot`` and ``jaxbandit report``."""
+"""The commands ``jaxbandit plot`` and ``jaxbandit report``, which execute nothing that results name."""
 
 import pathlib
 import shlex
@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from jaxbandit.cli.options import BAND, FORMATS, Band, Data, Formats, Simultaneous, Source, endings, make_console
-from jaxbandit.studies import figures
+from jaxbandit.cli.options import BAND, FORMATS, Band, Data, Formats, Simultaneous, Source, Trust, endings, make_console
+from jaxbandit.studies import figures, recorded
 
 
 def plot(
@@ -19,18 +19,27 @@ def plot(
     band: Band = BAND,
     simultaneous: Simultaneous = False,
     data: Data = None,
+    trust: Trust = False,
 ) -> None:
     """Draws the figures that the study names; by default regret, growth, heat maps, tails, decomposition."""
     from jaxbandit import plots
     from jaxbandit.store.assemble import opened
 
     ds = opened(source)
-    environments = plots.environments_of(ds, data)
-    if not environments and data is None and figures.need_environments(ds.attrs.get("study", "")):
-        raise ValueError(
-            "cannot rebuild the study's environments: its data tables were not found; "
-            f"pass their directory with --data: {shlex.join(['jaxbandit', 'plot', str(source), '--data', 'TABLES'])}"
-        )
+    environments = plots.environments_of(ds, data, trust=trust)
+    text = str(ds.attrs.get("study", ""))
+    if not environments and figures.need_environments(text):
+        again = shlex.join(["jaxbandit", "plot", str(source)])
+        if (foreign := recorded.foreign_environments(text)) and not trust:
+            raise ValueError(
+                f"a figure needs the study's environments, and {', '.join(foreign)} is no class of jaxbandit; if you "
+                f"trust the results, let them import it: {again} --trust"
+            )
+        if data is None:
+            raise ValueError(
+                "cannot rebuild the study's environments: its data tables were not found; "
+                f"pass their directory with --data: {again} --data TABLES"
+            )
     made = plots.draw(
         ds,
         out or (source if source.is_dir() else source.parent) / "figures",
@@ -40,7 +49,7 @@ def plot(
         simultaneous=simultaneous,
     )
     for figure in made:
-        make_console().print(f"figure  {figure}")
+        make_console().print(f"figure  {figure}", markup=False, soft_wrap=True)
 
 
 def report(
@@ -51,9 +60,10 @@ def report(
     band: Band = BAND,
     simultaneous: Simultaneous = False,
     data: Data = None,
+    trust: Trust = False,
 ) -> None:
     """Writes one HTML page that works offline: ranking with tests, curves, growth, sensitivity, provenance."""
     from jaxbandit.report import write
 
-    page = write(source, out, method=band, simultaneous=simultaneous, data=data)
-    make_console().print(f"report  {page}", soft_wrap=True)
+    page = write(source, out, method=band, simultaneous=simultaneous, data=data, trust=trust)
+    make_console().print(f"report  {page}", soft_wrap=True, markup=False)

@@ -28,6 +28,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings
 Json = Annotated[bool, typer.Option("--json", help="Print only the results, as JSON.")]
 Formats = Annotated[str, typer.Option("--format", help="File endings of the figures, comma-separated.")]
 Band = Annotated[str, typer.Option("--band", help="Method of the confidence bands: normal or bootstrap.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Import classes that the results name; without it, results execute nothing.")
+]
 Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="Draw bands that cover whole curves.")]
 
 

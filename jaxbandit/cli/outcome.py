@@ -7,6 +7,7 @@ import xarray as xr
 
 from jaxbandit.analysis.multiples import Multiples, multiples
 from jaxbandit.cli import tables
+from jaxbandit.store import seal
 from jaxbandit.store.directory import Store, StoreError
 from jaxbandit.studies.study import Study
 
@@ -20,7 +21,7 @@ def write(ds: xr.Dataset, directory: pathlib.Path) -> str:
         path.unlink(missing_ok=True)
         return f"dataset {tables.size(ds.nbytes)}, too large for one file: open it with jb.load({str(directory)!r})"
     try:
-        content = ds.load().to_netcdf(engine="h5netcdf")
+        content = seal.dataset_bytes(ds.load())
     except OSError as error:  # HDF5 also takes disk space for a file in memory
         raise StoreError(f"cannot write {path}: {error}; all cells are stored, jb.load opens their directory") from None
     Store(directory).write(path, content)

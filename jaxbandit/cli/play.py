@@ -8,6 +8,7 @@ import time
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from jaxbandit.cli import options
 from jaxbandit.cli.options import Data, Json, Out, Quick, Quiet, StudyFile
@@ -53,7 +54,7 @@ def run(
     team = _team(dask, coordinator, num_processes, process_id)
     talk = not (quiet or as_json) and team.leads
     if talk:
-        console.print(f"[bold]{plan.title}[/bold]  ({plan.horizon:,} rounds, {_count(plan.num_seeds, 'seed')})")
+        console.print(_heading(plan))
     began = time.perf_counter()
     report = Report()
 
@@ -115,17 +116,23 @@ def plan(study: StudyFile, out: Out = None, quick: Quick = False, data: Data = N
     from jaxbandit.runs import forecast
 
     planned, console = _read(study, quick, data), options.make_console()
-    found = forecast.plan(planned, options.results_directory(study, out, quick))
+    place = options.results_directory(study, out, quick)
+    found = forecast.plan(planned, place)
     if as_json:
         print(json.dumps(dataclasses.asdict(found), indent=1))
         return
-    console.print(f"[bold]{planned.title}[/bold]  ({planned.horizon:,} rounds, {_count(planned.num_seeds, 'seed')})")
-    console.print(tables.plan_table(found))
+    console.print(_heading(planned))
+    console.print(tables.plan_table(found, place))
 
 
 def _read(path: pathlib.Path, quick: bool, data: pathlib.Path | None, precision: float | None = None) -> Study:
     study = Study.load(path, data, quick=quick)
     return study if precision is None else study.changed(precision=precision)
+
+
+def _heading(study: Study) -> Text:
+    """Returns title and size of a study; as text, because rich would read brackets as markup."""
+    return Text.assemble((study.title, "bold"), f"  ({study.horizon:,} rounds, {_count(study.num_seeds, 'seed')})")
 
 
 def _count(number: int, noun: str) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from jaxbandit.checks import safe_name
 from jaxbandit.cli.options import RESULTS, make_console
 
 
@@ -37,11 +38,11 @@ def inspect(
     read = read_table(table, key=key, missing=True)
     losses = -read.losses if rewards or read.rewards else read.losses
     found = inspection.inspect(losses, read.arms)
-    path = out or RESULTS / f"inspect-{read.name.replace(':', '-')}.png"
+    path = out or RESULTS / f"inspect-{safe_name(read.name.replace(':', '-'))}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     for part in tables.inspection_tables(read.name, found):
         console.print(part)
-    console.print(f"figure  {tails(losses, found, path, read.name)}")
+    console.print(f"figure  {tails(losses, found, path, read.name)}", markup=False)
 
 
 def doctor() -> None:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.text import Text
 
+from jaxbandit.checks import safe_name
 from jaxbandit.cli.options import (
     FORMATS,
     Data,
@@ -112,7 +114,7 @@ def worst(
     for environment in dict.fromkeys(one.environment for one in found):
         here = [one for one in found if one.environment == environment]
         if "horizon" in here[0].ds.dims:
-            path = directory / f"worst-{searches.file_name(environment)}.png"
+            path = directory / f"worst-{safe_name(environment)}.png"
             figures.append(
                 worst_curves({one.policy: one.ds for one in here}, path, f"worst cases around {environment}")
             )
@@ -139,7 +141,7 @@ def _searched(
 ) -> list["Found"]:
     """Runs all searches of a study with a progress bar for each."""
     directory.mkdir(parents=True, exist_ok=True)
-    console.print(f"[bold]{study.title}[/bold]", highlight=False)
+    console.print(Text(study.title, style="bold"))
     return list(search(study, directory, engine=Engine(progress=not console.quiet), stop=stop))
 
 

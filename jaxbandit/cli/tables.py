@@ -19,7 +19,9 @@ from jaxbandit.engine import cards_summary, code_cache, explained, llvm_summary,
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import text
 from jaxbandit.runs.forecast import Forecast
-from jaxbandit.studies import entries
+from jaxbandit.studies import entries, limits
+from jaxbandit.studies.limits import duration as duration
+from jaxbandit.studies.limits import size as size
 from jaxbandit.tables import readers
 from jaxbandit.tables.inspection import Inspection
 from jaxbandit.theory import assumptions
@@ -77,7 +79,7 @@ def results_json(stats: xr.Dataset) -> list[dict[str, Any]]:
     return rows
 
 
-def plan_table(forecast: Forecast) -> Table:
+def plan_table(forecast: Forecast, directory: pathlib.Path) -> Table:
     """Returns a table of a study's cost: cells, compiles, games, time, memory and disk space."""
     table = Table(show_header=False, box=None)
     least = "at least " if forecast.at_least else ""
@@ -86,29 +88,12 @@ def plan_table(forecast: Forecast) -> Table:
         "compiles": f"{forecast.compiles:,}, {forecast.compile_seconds:.1f} s now (less from the cache)",
         "lanes": f"{least}{forecast.lanes:,} games, {forecast.seed_rounds:.3g} rounds in all",
         "time": f"{least}{duration(forecast.run_seconds)}",
-        "memory": size(forecast.memory_bytes),
-        "disk": f"{least}{size(forecast.disk_bytes)}",
+        "memory": f"{size(forecast.memory_bytes)} of {size(limits.total_memory())}",
+        "disk": f"{least}{size(forecast.disk_bytes)} of {size(limits.free_disk(directory))} that are free",
     }
     for name, value in rows.items():
         table.add_row(f"[bold]{name}[/bold]", value)
     return table
-
-
-def duration(seconds: float) -> str:
-    """Returns a duration as text: ``1.5 s``, ``12 min``, ``3.4 h``."""
-    for limit, unit, name in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
-        if seconds < limit:
-            return f"{seconds / unit:.2g} {name}" if seconds / unit < 10 else f"{seconds / unit:.0f} {name}"
-    return f"{seconds / 86_400:.1f} days"
-
-
-def size(count: float) -> str:
-    """Returns a number of bytes as text: ``24 kB``, ``1.3 GB``."""
-    for name in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {name}"
-        count /= 1000
-    return f"{count:.3g} TB"
 
 
 def machine_table() -> Table:

@@ -2,7 +2,6 @@
 
 import itertools
 import pathlib
-import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +12,7 @@ import xarray as xr
 from jaxbandit.grid import suggest
 from jaxbandit.plots import style
 from jaxbandit.policies import POLICIES
-from jaxbandit.studies import study
+from jaxbandit.studies import recorded
 from jaxbandit.theory import assumptions
 
 PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1}  # behind a note that curves may cross
@@ -47,20 +46,21 @@ def labelled(ds: xr.Dataset) -> xr.Dataset:
     return ds if "environment" in ds.dims else ds.expand_dims(environment=[environment])
 
 
-def environments_of(ds: xr.Dataset, data: str | pathlib.Path | None = None) -> dict[str, Any]:
+def environments_of(ds: xr.Dataset, data: str | pathlib.Path | None = None, *, trust: bool = False) -> dict[str, Any]:
     """Rebuilds the environments of a dataset by label from the study file it carries; none if it carries no study.
 
     Args:
       ds: The dataset that ``run`` wrote.
       data: The directory of the study's tables, if it names any.
+      trust: Whether environments of classes that are not part of jaxbandit are imported. Without it, nothing that the
+        dataset names is imported.
     """
+    text = ds.attrs.get("study")
     try:
-        text = ds.attrs.get("study")
-        grids = study.parse(tomllib.loads(text), data=data).resolved.environment_grids if text else []
+        points = recorded.environments(str(text), data, trust) if text else []
     except ValueError as error:  # for example, the study names a table that is not found
         warnings.warn(f"cannot rebuild the study's environments, so no lower bounds are shown: {error}", stacklevel=2)
         return {}
-    points = [point for grid in grids for point in grid.points]
     labels = [str(label) for label in np.atleast_1d(ds.environment.values)] if points else []
     return dict(zip(labels, points, strict=True)) if len(labels) == len(points) else {}
 

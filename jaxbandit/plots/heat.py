@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
 
+from jaxbandit.checks import safe_name
 from jaxbandit.dataset.results import product, summary
 from jaxbandit.plots import style
 
@@ -65,7 +66,7 @@ def sweeps(ds: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
     else:
         labels = (ds.policy.values, ds.environment.values)
         classes = [list(dict.fromkeys(str(label).split("[")[0] for label in side)) for side in labels]
-        pairs = [(f"-{p}-{e}", product(ds, p, e)) for p, e in itertools.product(*classes)]
+        pairs = [(f"-{safe_name(p)}-{safe_name(e)}", product(ds, p, e)) for p, e in itertools.product(*classes)]
     for name, grid in pairs:
         swept = [d for d in grid.dims if d not in ("seed", "round", "arm", "quantile", "policy", "environment")]
         whole = not grid["regret" if "regret" in grid else "regret_mean"].isnull().any()  # no point was left out

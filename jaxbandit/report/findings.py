@@ -51,6 +51,7 @@ def find(
     simultaneous: bool = False,
     environments: Mapping[str, Any] | None = None,
     data: str | os.PathLike | None = None,
+    trust: bool = False,
 ) -> Findings:
     """Opens a directory, a file or a dataset and collects its findings.
 
@@ -60,6 +61,7 @@ def find(
       simultaneous: Whether a band covers its whole curve at once.
       environments: The environments by label; default those of the study that the dataset carries.
       data: The directory of the study's tables, if it names any.
+      trust: Whether environments of classes that are not part of jaxbandit are imported.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -76,7 +78,7 @@ def find(
         raise ValueError("nothing to report: no cell of the study is finished; continue it with jaxbandit run")
     stats = with_bands(ds, stats, method=method, simultaneous=simultaneous)
     notes = [str(warning.message) for warning in caught]
-    known, why = (environments, "") if environments is not None else _environments(ds, data)
+    known, why = (environments, "") if environments is not None else _environments(ds, data, trust)
     return Findings(ds, stats, verdicts(ds, stats), notes, known, why)
 
 
@@ -109,11 +111,13 @@ def _open(source: pathlib.Path) -> xr.Dataset:
     return load(source) if source.is_dir() and Store(source).manifest() is not None else opened(source)
 
 
-def _environments(ds: xr.Dataset, data: str | os.PathLike | None) -> tuple[Mapping[str, Any], str]:
+def _environments(ds: xr.Dataset, data: str | os.PathLike | None, trust: bool) -> tuple[Mapping[str, Any], str]:
     """Returns the environments of the study that a dataset carries, or the reason why there are none."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = plots.environments_of(ds, None if data is None else pathlib.Path(data))
+        found = plots.environments_of(ds, None if data is None else pathlib.Path(data), trust=trust)
+    for warning in caught if found else ():
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     why = "" if found else "the dataset carries no study file; pass environments={label: environment} to report.write"
     return found, str(caught[0].message) if caught and not found else why
 

@@ -26,6 +26,7 @@ def write(
     panels: Sequence[Panel] = (),
     environments: Mapping[str, Any] | None = None,
     data: str | os.PathLike | None = None,
+    trust: bool = False,
 ) -> pathlib.Path:
     """Writes the report on a study: one HTML page that works offline.
 
@@ -39,6 +40,8 @@ def write(
       panels: Further parts of the page, shown before the ranking.
       environments: The environments by label, for lower bounds and proved orders; default those of the study.
       data: The directory of the study's tables, if it names any.
+      trust: Whether to import environments of classes that are not part of jaxbandit. Without it, nothing that the
+        results name is imported.
 
     Returns:
       The path.
@@ -67,9 +70,8 @@ def write(
     directory = None if isinstance(source, xr.Dataset) or not os.path.isdir(source) else pathlib.Path(source)
     further = answers(directory, render) if directory else None
     only = further is not None and directory is not None and not has_games(directory)
-    findings = (
-        None if only else find(source, method=method, simultaneous=simultaneous, environments=environments, data=data)
-    )
+    bands = {"method": method, "simultaneous": simultaneous}
+    findings = None if only else find(source, **bands, environments=environments, data=data, trust=trust)
     name = "" if isinstance(source, xr.Dataset) else pathlib.Path(source).resolve().name
     made = list(sections.panels(findings, render, list(panels), further, name))
     attrs = findings.ds.attrs if findings is not None else further.attrs if further else {}

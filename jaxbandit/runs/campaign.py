@@ -13,7 +13,7 @@ from jaxbandit.engine import Engine, Timing
 from jaxbandit.game import is_stationary
 from jaxbandit.grid import registry_name
 from jaxbandit.policies import POLICIES
-from jaxbandit.runs import precision
+from jaxbandit.runs import precision, unfinished
 from jaxbandit.runs.player import Player
 from jaxbandit.store import cellfile, cells
 from jaxbandit.store.cellfile import Header
@@ -52,7 +52,15 @@ class Report:
 class Campaign:
     """The state of a run: the pairs of a study, and the cells of them that its store holds."""
 
-    def __init__(self, study: Study, store: Store, report: Report, any_platform: bool = False, way: str | None = None):
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        report: Report,
+        any_platform: bool = False,
+        way: str | None = None,
+        mend: bool = False,
+    ):
         self.study, self.store, self.report = study, store, report
         self.pairs = cells.pairs(study, way)
         self.rounds = _rounds(study, store.manifest(), {pair.key for pair in self.pairs})
@@ -61,7 +69,7 @@ class Campaign:
         self.headers: dict[str, list[Header]] = {pair.key: [] for pair in self.pairs}
         self.done, self.total = 0, 0
         here = {pair.key: cells.platform(pair.way) for pair in self.pairs}
-        for header in store.headers():
+        for header in store.headers(mend):
             if header.pair in self.headers and (any_platform or header.platform == here[header.pair]):
                 self.headers[header.pair].append(header)
             elif header.pair in self.headers or not _same_version(header):
@@ -98,9 +106,7 @@ class Campaign:
     def set_aside_damaged(self) -> None:
         """Renames files that have the names of missing cells: they are damaged, or their cells would not be missing."""
         for cell in self.todo():
-            path = self.store.cells / cell.name
-            if path.exists():
-                path.rename(path.with_name(f"{path.name}.damaged"))
+            self.store.set_aside(self.store.cells / cell.name)
 
     def player(self, engine: Engine, notice: Notice, stop, **options) -> Player:
         """Returns the player of this study's cells in this process."""
@@ -188,10 +194,11 @@ class Campaign:
         )
 
     def clean_up(self) -> None:
-        """Removes files that are no longer needed: checkpoints, parts, and cells that longer cells replace."""
-        for folder in (self.store.checkpoints, self.store.parts):
-            for path in folder.iterdir():
-                path.unlink(missing_ok=True)
+        """Removes files that are no longer needed: finished checkpoints and parts, cells that longer cells replace."""
+        rounds = {pair.key: pair.rounds(self.rounds) for pair in self.pairs}
+        for path in unfinished.files(self.store):
+            if unfinished.is_done(path, self.store, rounds):
+                unfinished.delete(path)
         for headers in self.headers.values():
             for old in list(headers):
                 if any(_continues(new, old) for new in headers):

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import pathlib
 import sys
 import tempfile
 
@@ -58,6 +59,7 @@ def plan(study: Study, directory: str | os.PathLike | None = None, *, engine: En
       directory: Results directory; cells already there are left out of the estimate.
       engine: Settings of the run.
     """
+    study.check_size(None if directory is None else pathlib.Path(directory))
     report = Report()
     with tempfile.TemporaryDirectory() if directory is None else contextlib.nullcontext(directory) as place:
         campaign = Campaign(study, Store(place), report, way=engine.way if engine else None)

@@ -6,15 +6,15 @@ import os
 import pathlib
 import threading
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxbandit.engine import Engine, Job, Snapshot, Timing, join_snapshots, pack, run_job, unpack
+from jaxbandit.engine import Engine, Job, Snapshot, Timing, join_snapshots, pack, run_job
 from jaxbandit.progress import Progress
+from jaxbandit.runs import unfinished
 from jaxbandit.runs.work import job_of, played_together
 from jaxbandit.store import cellfile
 from jaxbandit.store.cells import Cell, platform
@@ -78,7 +78,7 @@ class Player:
         paths = self._parts(cell)
         if sum(_part_count(path) for path in paths) < cell.num_seeds:
             return False
-        parts = [part for part in map(self._read_part, paths) if part]
+        parts = [part for path in paths if (part := unfinished.read_part(path, cell))]
         seeds, order = np.unique(np.concatenate([part[0] for part in parts] or [np.zeros(0)]), return_index=True)
         if seeds.size < cell.num_seeds:
             return False  # a damaged part has been removed: its seeds are played again
@@ -123,7 +123,7 @@ class Player:
         number, count = self.share
         left[cell.num_seeds * number // count : cell.num_seeds * (number + 1) // count] = True
         for path in self._parts(cell):
-            part = self._read_part(path)
+            part = unfinished.read_part(path, cell)
             if part:
                 left[part[0] - cell.first] = False
         return left
@@ -133,35 +133,10 @@ class Player:
         names = os.listdir(self.store.parts) if self.store.parts.is_dir() else []
         return sorted(self.store.parts / name for name in names if name.startswith(start) and name.endswith(".part"))
 
-    def _read_part(self, path) -> tuple[np.ndarray, dict[str, np.ndarray], Snapshot] | None:
-        try:
-            arrays, about = unpack(path.read_bytes())
-        except FileNotFoundError:
-            return None
-        except ValueError:
-            warnings.warn(f"{path} is damaged; this run deletes it and plays its seeds again", stacklevel=2)
-            path.unlink(missing_ok=True)
-            return None
-        seeds = arrays.pop("seeds")
-        variables = {
-            name.removeprefix("variable."): arrays.pop(name) for name in list(arrays) if name.startswith("var")
-        }
-        return seeds, variables, Snapshot.from_arrays(about["t"], about["reached"], arrays)
-
     def _checkpoints(self) -> list[tuple[Snapshot, dict[str, Any]]]:
         """Returns the stored checkpoints, the latest round first: a lane in several continues from the first."""
-        found = []
-        for path in sorted(self.store.checkpoints.glob("*.ckpt")):
-            try:
-                arrays, about = unpack(path.read_bytes())
-            except FileNotFoundError:
-                continue
-            except ValueError:
-                warnings.warn(f"{path} is damaged; this run deletes it and starts its games again", stacklevel=2)
-                path.unlink(missing_ok=True)
-                continue
-            found.append((Snapshot.from_arrays(about["t"], about["reached"], arrays), about))
-        return sorted(found, key=lambda entry: -entry[0].t)
+        found = map(unfinished.read_checkpoint, sorted(self.store.checkpoints.glob("*.ckpt")))
+        return sorted(filter(None, found), key=lambda entry: -entry[0].t)
 
     def put(self, cell: Cell, seeds: np.ndarray, variables: dict[str, np.ndarray], state: Snapshot) -> None:
         """Writes the results of some seeds of a cell: the cell's file if these are all its seeds, else a part."""
@@ -170,7 +145,7 @@ class Player:
             return
         arrays = {f"variable.{name}": values for name, values in variables.items()} | state.arrays() | {"seeds": seeds}
         name = f"{cell.name.removesuffix('.nc')}.{seeds[0]}.{seeds.size}.part"
-        about = {"t": state.t, "reached": state.reached}
+        about = {"t": state.t, "reached": state.reached, "cells": [cell.name], "rounds": list(cell.rounds)}
         self.store.write(self.store.parts / name, pack(arrays, about))
         self.assemble(cell)
 
@@ -242,6 +217,7 @@ class _Keeper:
                 "t": snapshot.t,
                 "reached": snapshot.reached,
                 "cells": [self.cells[c].name for c in present],
+                "rounds": list(self.cells[0].rounds),
                 "cell_of": cell_of.tolist(),
                 "seed_of": self.job.seed_of[lanes].tolist(),
             }

@@ -56,8 +56,10 @@ def run(
     team = team or Team()
     report = report if report is not None else Report()
     store = Store(directory)
+    study.check_size(store.directory)
     with team.holding(store):
-        campaign = Campaign(study, store, report, team.any_platform, engine.way if engine else None)
+        way = engine.way if engine else None
+        campaign = Campaign(study, store, report, team.any_platform, way, mend=team.leads)
         if team.leads:
             campaign.set_aside_damaged()
             campaign.write_manifest()

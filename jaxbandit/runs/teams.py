@@ -16,10 +16,11 @@ from jaxbandit.runs.campaign import Campaign, Notice
 from jaxbandit.runs.player import Player
 from jaxbandit.runs.run_study import Team
 from jaxbandit.runs.work import played_together
-from jaxbandit.store import cellfile, cells
+from jaxbandit.store import cellfile, cells, seal
 from jaxbandit.store.cells import Cell
 from jaxbandit.store.directory import Store, StoreError
 from jaxbandit.studies.study import Study
+from jaxbandit.version import __version__
 
 TASK_LANES = 4096  # most games in a task of an executor, unless one cell has more
 WHOLE_CELLS = 8  # pairs per process from which a single process plays each cell
@@ -47,6 +48,8 @@ class ExecutorTeam(Team):
         told = {name: getattr(engine, name) for name in ("block", "chunk", "checkpoint", "way")}
         if isinstance(engine.devices, int | str):
             told["devices"] = engine.devices
+        data = None if study.data is None else str(study.data.resolve())
+        told |= {"data": data, "written_by": _writer()}
         place = str(study.directory), str(store.directory.resolve())
         tasks = [
             self.executor.submit(play_task, content, *place, [_spec(cell) for cell in task], told)
@@ -59,7 +62,7 @@ class ExecutorTeam(Team):
             while waiting:
                 done, waiting = concurrent.futures.wait(waiting, timeout=0.2)
                 for task in done:
-                    played, timing = task.result()
+                    played, timing = _result(task)
                     names += played
                     campaign.add_time(Timing(*timing))
                 share = len(names) / len(todo)
@@ -75,7 +78,10 @@ class ExecutorTeam(Team):
 
 def play_task(content: dict[str, Any], directory: str, store: str, specs: list[dict], told: dict) -> tuple:
     """Plays some cells of a study into the store, on a worker; returns their files' names and the times."""
-    study = Study.model_validate(content, context={"directory": directory})
+    told = dict(told)
+    if (leader := told.pop("written_by")) != _writer():
+        raise StoreError(f"a worker runs {_writer()}, but the study is played by {leader}; install the same there")
+    study = Study.model_validate(content, context={"directory": directory, "data": told.pop("data")})
     pairs = {pair.index: pair for pair in cells.pairs(study, told["way"])}
     todo = [
         Cell(
@@ -90,6 +96,23 @@ def play_task(content: dict[str, Any], directory: str, store: str, specs: list[d
     player = Player(study, Store(store), Engine(**told), tag=cells.digest(specs))
     player.play(todo, lambda done, total: None)
     return [cell.name for cell in todo], (player.timing.compile_seconds, player.timing.run_seconds)
+
+
+def _writer() -> str:
+    return f"jaxbandit {__version__}, numerics {cells.NUMERICS}, format {cellfile.FORMAT}"
+
+
+def _result(task: concurrent.futures.Future) -> tuple:
+    """Returns a task's result; an error of the worker becomes one that says what to do."""
+    try:
+        return task.result()
+    except (StoreError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise StoreError(
+            f"a worker failed ({type(error).__name__}: {seal.first_line(error)}); finished cells are kept. Check that "
+            "the workers have this jaxbandit and the same paths, then run the same command to continue"
+        ) from error
 
 
 class ProcessTeam(Team):

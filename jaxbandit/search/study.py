@@ -4,11 +4,13 @@ import dataclasses
 import os
 import pathlib
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import xarray as xr
 
+from jaxbandit.checks import safe_name
 from jaxbandit.dataset.labels import labels
 from jaxbandit.engine import Engine
 from jaxbandit.game import at_horizon
@@ -47,7 +49,7 @@ def tune_study(
     for _, make in policies:
         box_of(make(at_horizon(points[0], study.horizon), study.horizon), section.parameters)  # before any game
     for name, make in policies:
-        path = directory / f"tune-{file_name(name)}.nc"
+        path = directory / f"tune-{safe_name(name)}.nc"
         ds = tune(
             make,
             environments,
@@ -77,7 +79,7 @@ def worst_study(
     for name, environment in zip(names, points, strict=True):
         family = Family(_before_the_horizon(study, environment), section.parameters)
         for policy, make in _policies(study):
-            path = directory / f"worst-{file_name(policy)}-{file_name(name)}.nc"
+            path = directory / f"worst-{safe_name(policy)}-{safe_name(name)}.nc"
             ds = worst(
                 make,
                 family,
@@ -98,8 +100,9 @@ def load(directory: str | os.PathLike) -> list[Found]:
     for path in [path for kind in ("tune", "worst") for path in sorted(pathlib.Path(directory).glob(f"{kind}-*.nc"))]:
         try:
             ds = read(path)
-        except (OSError, ValueError):
-            continue  # not a file of a search, or a damaged one: the command that writes it reports that
+        except (OSError, ValueError) as error:
+            warnings.warn(f"{path} {error}; this file is not used", stacklevel=2)
+            continue
         if ds.attrs.get(DONE) and "policy" in ds.attrs:  # not the trace of one horizon of several
             found.append(Found(ds.attrs["policy"], ds.attrs["environment"], ds, path))
     return found
@@ -166,8 +169,3 @@ def _without_horizon(environment: Any, horizon: int) -> Any:
         elif spec.metadata.get("nested") and spec.init and hasattr(value, "at_horizon"):
             changes[spec.name] = _without_horizon(value, horizon)
     return dataclasses.replace(environment, **changes) if changes else environment
-
-
-def file_name(label: str) -> str:
-    """Returns a label as part of a file name."""
-    return "".join(letter if letter.isalnum() or letter in "-_.=" else "_" for letter in label)

@@ -7,12 +7,14 @@ and reaches the same state, to the bit.
 import json
 import pathlib
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from jaxbandit.store import seal
 from jaxbandit.store.directory import Store
 from jaxbandit.version import __version__
 
@@ -91,12 +93,19 @@ class Trace:
             )
         if ds.attrs.get(DONE):
             self.finished = ds
+        elif not seal.read(path).verified:
+            raise ValueError(
+                f"{path} is unverified: an earlier jaxbandit wrote it without a digest, so no search continues from "
+                "it; choose another directory (--out), or delete the file"
+            )
         self.rows = [{name: ds[name].values[n] for name in self._dims} for n in range(ds.sizes.get("step", 0))]
 
 
 def read(path: pathlib.Path) -> xr.Dataset:
     """Reads the dataset of a search; names that it had up to 0.1 become today's."""
-    ds = xr.load_dataset(path, engine="h5netcdf")
+    ds, verified = seal.read_dataset(path)
+    if not verified:
+        warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=2)
     names = {name: str(name).replace("world", "environment") for name in [*ds.variables, *ds.dims]}
     ds = ds.rename({name: current for name, current in names.items() if name != current})
     attrs = {key.replace("world", "environment"): value for key, value in ds.attrs.items()}
@@ -106,4 +115,4 @@ def read(path: pathlib.Path) -> xr.Dataset:
 def write(ds: xr.Dataset, path: pathlib.Path) -> None:
     """Writes a dataset as a netCDF file, completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    Store(path.parent).write(path, ds.to_netcdf(engine="h5netcdf"))
+    Store(path.parent).write(path, seal.dataset_bytes(ds))

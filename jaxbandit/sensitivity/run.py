@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from jaxbandit.sensitivity.local import local
 from jaxbandit.sensitivity.morris import morris
 from jaxbandit.sensitivity.points import Pairs, pairs_of
 from jaxbandit.sensitivity.sobol import sobol
+from jaxbandit.store import seal
 from jaxbandit.store.cells import NUMERICS, describe, digest, platform
 from jaxbandit.store.directory import Store
 from jaxbandit.studies.sections import Sensitivity
@@ -21,7 +23,7 @@ from jaxbandit.version import __version__
 
 FOLDER = "sensitivity"
 STUDY = "study.toml"  # the study file, beside the results
-KINDS = ("local", "sobol", "morris")
+KINDS = {"local": "local sensitivity", "sobol": "Sobol' indices", "morris": "Morris screening"}
 
 
 def run(
@@ -77,7 +79,7 @@ def run(
                 notice(kind, there)
             if not there:
                 ds = play(engine).assign_attrs(title=study.title, key=key, jaxbandit=__version__)
-                store.write(path, ds.to_netcdf(engine="h5netcdf"))
+                store.write(path, seal.dataset_bytes(ds))
             results[kind] = load(directory)[kind]
     return results
 
@@ -140,9 +142,17 @@ def _about(kind: str, study: Study, section: Sensitivity, pairs: Pairs) -> dict[
 
 
 def _read(path: pathlib.Path) -> xr.Dataset | None:
-    """Reads a result; returns None if there is no readable one, so that it is computed again."""
+    """Reads a result; returns None if there is no whole one, so that it is computed again."""
     try:
-        with xr.open_dataset(path, engine="h5netcdf") as ds:
-            return ds.load()
-    except (OSError, ValueError):
+        ds, verified = seal.read_dataset(path)
+    except FileNotFoundError:
         return None
+    except seal.BadFileError as error:
+        warnings.warn(f"{path} {error}; this file is not used", stacklevel=3)
+        return None
+    if ds.attrs.get("kind") != KINDS.get(path.stem) or "key" not in ds.attrs:
+        warnings.warn(f"{path} holds something else than {KINDS.get(path.stem)}; this file is not used", stacklevel=3)
+        return None
+    if not verified:
+        warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=3)
+    return ds

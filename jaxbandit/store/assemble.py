@@ -13,7 +13,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from jaxbandit.dataset import labels
-from jaxbandit.store import cellfile
+from jaxbandit.store import cellfile, seal
 from jaxbandit.store.cellfile import Header
 from jaxbandit.store.cover import Piece, covered
 from jaxbandit.store.directory import Store, StoreError
@@ -22,11 +22,12 @@ from jaxbandit.store.directory import Store, StoreError
 def load(directory: str | os.PathLike) -> xr.Dataset:
     """Opens the results directory of a run as one dataset.
 
-    At first only headers are read; values are read cell by cell when they are used. If Dask is installed,
+    At first files are verified and headers read; values are read cell by cell when they are used. If Dask is installed,
     ``ds.chunk()`` hands the dataset to it, for reductions of data that do not fit into memory. Games that have not been
-    played yet are missing values (NaN; -1 in ``failed``), and ``seeds`` has the number of seeds of each pair. A damaged
-    or foreign file is named in a warning and left out. Cells of several platforms are noted in a warning and in
-    ``ds.platforms``.
+    played yet are missing values (NaN; -1 in ``failed``), and ``seeds`` has the number of seeds of each pair. Every
+    file is compared with its digest. A damaged or foreign file, or one under another cell's name, is named in a warning
+    and left out. Cells that an earlier version wrote without a digest cause one warning: they are unverified. Cells of
+    several platforms are noted in a warning and in ``ds.platforms``.
 
     Args:
       directory: The ``--out`` directory of ``jaxbandit run``.
@@ -49,12 +50,16 @@ def opened(source: pathlib.Path) -> xr.Dataset:
     if not path.is_file():
         raise ValueError(f"{path} does not exist; give the directory that `jaxbandit run` wrote, or a dataset (.nc)")
     try:
-        with xr.open_dataset(path, engine="h5netcdf") as ds:
-            return ds.load()
-    except OSError as error:
+        ds, verified = seal.read_dataset(path)
+    except seal.BadFileError as error:
         raise ValueError(
-            f"{path} is no dataset ({error}); give the directory that `jaxbandit run` wrote, or the dataset.nc in it"
+            f"{path} is no dataset: it {error}; give the directory that `jaxbandit run` wrote, or the dataset.nc in it"
         ) from None
+    if cellfile.MARK in ds.attrs:
+        raise ValueError(f"{path} is one cell of a study; give the directory that `jaxbandit run` wrote")
+    if not verified:
+        warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=2)
+    return ds
 
 
 def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header]) -> xr.Dataset:

@@ -1,30 +1,37 @@
 """The file of a cell: a netCDF file with a header, the results and the last state of the games."""
 
+import contextlib
 import dataclasses
 import functools
+import hashlib
 import io
 import json
-import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from jaxbandit.dataset.labels import LONG_NAMES, QUANTILES, variable_dims
 from jaxbandit.engine import Snapshot, pack, unpack
+from jaxbandit.store import seal
+from jaxbandit.store.seal import BadFileError as BadFileError
 
-FORMAT = 1
-_MARK = "jaxbandit_cell"
+FORMAT = 2  # of the whole directory; cells of format 1 have no digest
+UNSEALED = 1
+MARK = "jaxbandit_cell"
 _HEADER = "header"
 _STATE = "state"
 _PACKED = f"{_STATE}/packed"  # in a group, so that readers of the results do not see it
 _WRITABLE = 1  # H5LT_FILE_IMAGE_OPEN_RW
-_CHUNK_BYTES = 1 << 20  # about the size read and checked at once: larger variables are cut along their rounds
 
 
-class BadFileError(ValueError):
-    """The error of a file that is not a whole cell of this format."""
+class MisnamedError(BadFileError):
+    """The error of a whole cell under another cell's name; ``name`` is its own."""
+
+    def __init__(self, name: str):
+        super().__init__(f"holds another cell, {name}")
+        self.name = name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +48,9 @@ class Header:
     final: tuple[float, float, float, float]  # count, mean, and central sums of squares and cubes of the last regret
     infinite: int  # games that suffered an infinite loss
     variables: tuple[str, ...]
-    has_state: bool
+    has_state: bool  # whether a longer horizon can continue from it; never if the file is unverified
+    verified: bool
+    digest: str  # of the file's content, which is compared whenever numbers are read
 
     @property
     def num_seeds(self) -> int:
@@ -50,7 +59,7 @@ class Header:
 
 
 def encode(header: dict[str, Any], variables: dict[str, np.ndarray], state: Snapshot | None) -> bytes:
-    """Encodes a cell as the bytes of a netCDF-4 file, in which every block of numbers has a checksum.
+    """Encodes a cell as the bytes of a sealed netCDF-4 file.
 
     Args:
       header: The fields of ``Header`` that the other arguments do not determine.
@@ -80,7 +89,7 @@ def encode(header: dict[str, Any], variables: dict[str, np.ndarray], state: Snap
     for name, values in content.items():
         h5d.open(file, name.encode()).write(h5s.ALL, h5s.ALL, values)
     h5f.flush(file)
-    return file.get_file_image()
+    return seal.sealed(file.get_file_image())
 
 
 @functools.lru_cache(64)
@@ -96,9 +105,9 @@ def _empty(layout: tuple[tuple[str, tuple[str, ...] | None, tuple[int, ...], np.
 
     memory = io.BytesIO()
     with h5py.File(memory, "w") as file:
-        file.attrs[_MARK] = FORMAT
+        file.attrs[MARK] = FORMAT
         for name, dims, shape, dtype in layout:
-            made = file.create_dataset(name, shape, dtype, **_checked(dims or (), shape, dtype))
+            made = file.create_dataset(name, shape, dtype)
             if dims is None:
                 made.make_scale(name.rpartition("/")[2])
                 continue
@@ -108,18 +117,35 @@ def _empty(layout: tuple[tuple[str, tuple[str, ...] | None, tuple[int, ...], np.
     return memory.getvalue()
 
 
-def read_header(path: pathlib.Path) -> Header:
-    """Reads the header of a file; raises ``BadFileError`` if the file is cut, foreign or of another format."""
-    import h5py
+def digest(content: Any) -> str:
+    """Returns a short hash of JSON content."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
+
+def file_name(pair: str, first: int, last: int, rounds: Sequence[int], platform: dict[str, str]) -> str:
+    """Returns the name of a cell's file, which everything that determines its numbers is part of."""
+    content = {"game": pair, "platform": platform, "seeds": [first, last], "rounds": list(rounds)}
+    return f"{pair}-{first}-{last}-{digest(content)}.nc"
+
+
+def read_header(path: pathlib.Path) -> Header:
+    """Reads the header of a whole, verified file and compares it with the file's name and content.
+
+    Raises ``BadFileError`` if the file is damaged, foreign or of another format, ``MisnamedError`` if it is another
+    cell.
+    """
+    found = seal.read(path)
     try:
-        with h5py.File(path, "r") as file:
-            if _MARK not in file.attrs:
+        with _open(found.content) as file:
+            if MARK not in file.attrs:
                 raise BadFileError("is no cell of a jaxbandit study")
-            if int(np.asarray(file.attrs[_MARK]).ravel()[0]) != FORMAT:
-                raise BadFileError(f"has format {file.attrs[_MARK]}, but this jaxbandit reads format {FORMAT}")
+            expected = FORMAT if found.verified else UNSEALED
+            if (stored := int(np.asarray(file.attrs[MARK]).ravel()[0])) != expected:
+                if stored == FORMAT:
+                    raise BadFileError("is damaged (its digest is missing)")
+                raise BadFileError(f"has format {stored}, but this jaxbandit reads format {FORMAT}")
             said = json.loads(str(file.attrs[_HEADER]))
-            return Header(
+            header = Header(
                 path=path,
                 pair=said["game"],
                 first=said["first"],
@@ -127,47 +153,94 @@ def read_header(path: pathlib.Path) -> Header:
                 rounds=tuple(said["rounds"]),
                 platform=said["platform"],
                 about=said["about"],
-                final=tuple(said["final"]),
-                infinite=said["infinite"],
+                final=tuple(map(float, said["final"])),  # pyright: ignore[reportArgumentType]
+                infinite=int(said["infinite"]),
                 variables=tuple(said["variables"]),
-                has_state=_STATE in file,
+                has_state=_STATE in file and found.verified,
+                verified=found.verified,
+                digest=found.digest,
             )
+            if wrong := next(_contradictions(header, file), None):
+                raise BadFileError(f"is damaged ({wrong})")
     except BadFileError:
         raise
+    except Exception as error:  # whatever HDF5 and JSON say to content that jaxbandit did not write
+        raise BadFileError(f"is damaged ({seal.first_line(error)})") from None
+    own = file_name(header.pair, header.first, header.last, header.rounds, header.platform)
+    if path.name != own:
+        raise MisnamedError(own)
+    return header
+
+
+def _contradictions(header: Header, file: Any) -> Iterator[str]:
+    """Yields what does not fit in a header, or between the header and the arrays of its file."""
+    if digest(header.about) != header.pair:
+        yield "its description does not fit its hash"
+    if not (type(header.first) is type(header.last) is int and 0 <= header.first < header.last):
+        yield f"its seeds are {header.first} to {header.last}"
+    rounds = np.asarray(header.rounds)
+    if rounds.dtype.kind != "i" or not rounds.size or rounds[0] < 1 or (np.diff(rounds) <= 0).any():
+        yield "its rounds do not increase"
+    if len(header.final) != 4 or not {"regret", "regret_mean"} & set(header.variables):
+        yield "it has no regret"
+    if not np.array_equal(file["round"][:], rounds):
+        yield "its rounds are not those of its header"
+    seeds = file["seed"]
+    if seeds.shape != (header.num_seeds,) or (seeds[:] != np.arange(header.first, header.last)).any():
+        yield "its seeds are not those of its header"
+    sizes = {"seed": header.num_seeds, "round": rounds.size, "quantile": len(QUANTILES)}
+    for name in header.variables:
+        shape = file[name].shape
+        dims = variable_dims(name, len(shape), "regret" in header.variables)
+        if len(dims) != len(shape) or any(sizes.get(dim, n) != n for dim, n in zip(dims, shape, strict=True)):
+            yield f"{name} has shape {shape}"
+        if file[name].dtype.kind not in "iuf":
+            yield f"{name} holds no numbers"
+
+
+@contextlib.contextmanager
+def _open(content: bytes) -> Iterator[Any]:
+    """Opens verified bytes, in memory, so that nothing can change between the comparison and the reading."""
+    import h5py
+
+    with h5py.File(io.BytesIO(content), "r") as file:
+        yield file
+
+
+def _read(header: Header, take: Any) -> Any:
+    """Returns ``take(file)`` of a cell, if its content is still the one that the header was read from."""
+    try:
+        found = seal.read(header.path)
+        if found.digest != header.digest:
+            raise BadFileError("has changed since it was opened")
+        with _open(found.content) as file:
+            return take(file)
     except (OSError, KeyError, ValueError, RuntimeError) as error:
-        raise BadFileError(f"is damaged ({str(error).splitlines()[0]})") from None
+        said = str(error) if isinstance(error, BadFileError) else f"is damaged ({seal.first_line(error)})"
+        raise BadFileError(f"{header.path} {said}; delete it and run the study again") from None
 
 
 def read_variables(header: Header) -> dict[str, np.ndarray]:
     """Reads all variables of a file."""
-    return {name: read_part(header, name) for name in header.variables}
+    return _read(header, lambda file: {name: np.asarray(file[name][...]) for name in header.variables})
 
 
 def read_part(header: Header, name: str, key: Any = ...) -> np.ndarray:
     """Reads a variable of a file, or its part at ``key``."""
-    import h5py
-
-    try:
-        with h5py.File(header.path, "r") as file:
-            return np.asarray(file[name][key])  # pyright: ignore[reportIndexIssue]
-    except (OSError, KeyError) as error:
-        raise BadFileError(
-            f"{header.path} is damaged ({str(error).splitlines()[0]}); delete it and run the study again"
-        ) from None
+    return _read(header, lambda file: np.asarray(file[name][key]))
 
 
 def read_shapes(header: Header) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
     """Reads the shape and dtype of every variable."""
-    import h5py
-
-    with h5py.File(header.path, "r") as file:
-        return {name: (file[name].shape, file[name].dtype) for name in header.variables}  # pyright: ignore[reportAttributeAccessIssue]
+    return _read(header, lambda file: {name: (file[name].shape, file[name].dtype) for name in header.variables})
 
 
 def read_state(header: Header) -> Snapshot:
     """Reads the state of a cell's games after its last round."""
     try:
         arrays, about = unpack(read_part(header, _PACKED).tobytes())
+    except BadFileError:
+        raise
     except ValueError as error:
         raise BadFileError(
             f"the states in {header.path} are damaged ({error}); delete it and run the study again"
@@ -180,13 +253,3 @@ def final_moments(regret: np.ndarray) -> tuple[float, float, float, float]:
     mean = float(regret.mean())
     centred = regret - mean
     return float(regret.size), mean, float((centred**2).sum()), float((centred**3).sum())
-
-
-def _checked(dims: Sequence[str], shape: tuple[int, ...], dtype: np.dtype) -> dict[str, Any]:
-    """Returns storage options with checksums; none for coordinates and for empty arrays, which cannot have them."""
-    size = math.prod(shape)
-    if not dims or not size:
-        return {}
-    pieces = {"round": -(-size * dtype.itemsize // _CHUNK_BYTES)}
-    chunks = tuple(-(-length // pieces.get(dim, 1)) for dim, length in zip(dims, shape, strict=True))
-    return {"chunks": chunks, "fletcher32": True}

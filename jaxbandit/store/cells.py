@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import hashlib
 import inspect
-import json
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -24,7 +23,8 @@ from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.random import PRNG
-from jaxbandit.store.cellfile import Header
+from jaxbandit.store.cellfile import Header, file_name
+from jaxbandit.store.cellfile import digest as digest
 from jaxbandit.studies.study import Study
 from jaxbandit.types import is_static, public_fields
 
@@ -97,8 +97,7 @@ class Cell:
     @functools.cached_property
     def name(self) -> str:
         """The name of the cell's file."""
-        content = {"game": self.pair.key, "platform": platform(self.pair.way), "seeds": [self.first, self.last]}
-        return f"{self.pair.key}-{self.first}-{self.last}-{digest(content | {'rounds': list(self.rounds)})}.nc"
+        return file_name(self.pair.key, self.first, self.last, self.rounds, platform(self.pair.way))
 
 
 def pairs(study: Study, way: str | None = None) -> list[Pair]:
@@ -161,11 +160,6 @@ def platform(way: str = "native") -> dict[str, str]:
     kind = f"{device.device_kind} ({device.platform})"
     features = processor() if device.platform == "cpu" else ""  # XLA's bits differ between AVX and AVX2
     return {"way": way, "jaxlib": metadata.version("jaxlib"), "device": kind, "instruction_set": features}
-
-
-def digest(content: Any) -> str:
-    """Returns a short hash of JSON content."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def cell_seeds(pair: Pair, rounds: Sequence[int], num_measures: int) -> int:

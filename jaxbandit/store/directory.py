@@ -6,11 +6,12 @@
     checkpoints/*   games between two rounds
     lock            lock file of the present run
 
-Every file is written under a temporary name, synced and renamed, so a file with its final name is whole.
+Every file is written under a temporary name, synced and renamed, so a file with its final name is whole. Every file has
+a digest of its content, which is compared when the file is read. docs/store.md describes the whole.
 """
 
 import contextlib
-import json
+import itertools
 import os
 import pathlib
 import shutil
@@ -21,8 +22,9 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jaxbandit.store import cellfile
-from jaxbandit.store.cellfile import BadFileError, Header
+from jaxbandit.store import cellfile, seal
+from jaxbandit.store.cellfile import FORMAT, UNSEALED, BadFileError, Header, MisnamedError
+from jaxbandit.store.manifest import problem
 from jaxbandit.version import __version__
 
 try:
@@ -30,7 +32,8 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-FORMAT = 1
+
+_REMEDY = "The cells beside it are kept. Move store.json away and run the study again"
 
 
 class StoreError(Exception):
@@ -64,39 +67,62 @@ class Store:
         """Reads ``store.json``; returns None if it does not exist yet."""
         path = self.directory / "store.json"
         try:
-            said = json.loads(path.read_text(encoding="utf-8"))
-            found = said["format"]
+            said, verified = seal.read_json(path)
         except FileNotFoundError:
             return None
         except NotADirectoryError:
             raise StoreError(f"{self.directory} is not a directory; give another one with --out") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(
-                f"{path} cannot be read ({error}); the cells beside it are whole. Move {path.name} away and run the "
-                "study again"
-            ) from None
-        if found != FORMAT:
+        except BadFileError as error:
+            raise StoreError(f"{path} {error}. {_REMEDY}") from None
+        found = said.get("format")
+        if found != (FORMAT if verified else UNSEALED):
+            if found == FORMAT:
+                raise StoreError(f"{path} is damaged (its digest is missing). {_REMEDY}")
             raise StoreError(
                 f"{self.directory} was written by jaxbandit {said.get('jaxbandit', '?')} in format {found}, but this "
                 f"is jaxbandit {__version__} with format {FORMAT}; nothing was changed. Use that version, or give "
                 "another directory with --out"
             )
+        if wrong := problem(said):
+            raise StoreError(f"{path} cannot be used: {wrong}. {_REMEDY}")
         return said
 
     def write_manifest(self, content: Mapping[str, Any]) -> None:
         """Replaces ``store.json``."""
         said = {"format": FORMAT, "jaxbandit": __version__, **content}
-        self.write(self.directory / "store.json", json.dumps(said, indent=1).encode())
+        self.write(self.directory / "store.json", seal.sealed_json(said))
 
-    def headers(self) -> list[Header]:
-        """Returns the header of every whole cell; warns about every other file and leaves it unchanged."""
-        found = []
+    def headers(self, mend: bool = False) -> list[Header]:
+        """Returns the header of every whole cell; warns about every other file and leaves it unchanged.
+
+        If ``mend`` is set, a whole cell under another cell's name gets its own name, or is set aside if that is taken.
+        """
+        found, misnamed = [], {}
         for path in sorted(self.cells.glob("*.nc")):
             try:
                 found.append(cellfile.read_header(path))
+            except FileNotFoundError:  # another run has just replaced it by a longer one
+                continue
             except BadFileError as error:
                 warnings.warn(f"{path} {error}; this file is not used", stacklevel=2)
+                if mend and isinstance(error, MisnamedError):
+                    misnamed[path.rename(_aside(path))] = self.cells / error.name
+        for path, right in misnamed.items():
+            if not right.exists():
+                found.append(cellfile.read_header(path.rename(right)))
+        unverified = sum(not header.verified for header in found)
+        if unverified:
+            warnings.warn(
+                f"{unverified} of {len(found)} cells in {self.directory} are unverified: an earlier jaxbandit wrote "
+                "them without a digest, so damage would not be seen. To be sure, play them again in a new directory",
+                stacklevel=2,
+            )
         return found
+
+    def set_aside(self, path: pathlib.Path) -> None:
+        """Renames a file that is in the way of a cell; nothing is thrown away."""
+        if path.exists() or path.is_symlink():
+            path.rename(_aside(path))
 
     def write(self, path: pathlib.Path, content: bytes | memoryview) -> None:
         """Writes a file, either whole or not at all."""
@@ -124,7 +150,8 @@ class Store:
         for folder in (self.directory, self.cells, self.parts, self.checkpoints):
             for path in folder.glob(".*.tmp"):
                 process = path.name.removesuffix(".tmp").rpartition("-")[2]
-                dead = f".{socket.gethostname()}-" in path.name and not _is_alive(int(process))
+                here = f".{socket.gethostname()}-" in path.name and process.isdecimal()
+                dead = here and not _is_alive(int(process))
                 with contextlib.suppress(OSError):
                     if dead or time.time() - path.stat().st_mtime > 86_400:
                         path.unlink()
@@ -133,26 +160,43 @@ class Store:
     def locked(self) -> Iterator[None]:
         """Holds the store, so that a second run is refused. If the process dies, the lock is released."""
         path = self.directory / "lock"
-        with path.open("a+", encoding="utf-8") as file:
+        try:
+            file = path.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise StoreError(f"cannot open {path} ({error.strerror}); give another directory with --out") from None
+        with file:
             if fcntl is not None:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError:
                     file.seek(0)
-                    holder = file.read().strip() or "another process"
+                    holder = file.read(200).strip() or "another process"
                     raise StoreError(
                         f"{self.directory} is in use by {holder}; wait for it, stop it, or give another directory "
                         "with --out"
                     ) from None
-            file.truncate(0)
             since = time.strftime("%Y-%m-%d %H:%M:%S")
-            file.write(f"process {os.getpid()} on {socket.gethostname()} since {since}\n")
-            file.flush()
+            try:
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {socket.gethostname()} since {since}\n")
+                file.flush()
+            except OSError as error:
+                raise StoreError(
+                    f"cannot write {path} ({error.strerror}){_free_space(self.directory)}; nothing was changed. Make "
+                    "room and run the same command again"
+                ) from None
             try:
                 self.clear_temporary()
                 yield
             finally:
-                file.truncate(0)
+                with contextlib.suppress(OSError):
+                    file.truncate(0)
+
+
+def _aside(path: pathlib.Path) -> pathlib.Path:
+    """Returns a free name beside a file."""
+    names = (path.with_name(f"{path.name}.damaged{n or ''}") for n in itertools.count())
+    return next(name for name in names if not name.exists())
 
 
 def _writer() -> str:

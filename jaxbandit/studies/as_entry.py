@@ -21,7 +21,8 @@ Values = dict[str, Any]
 def as_table(obj: Any, section: str) -> Values:
     """Returns the table that makes a policy, environment or grid; a field with two axes stays an array."""
     if isinstance(obj, Mapping):
-        known = REGISTRIES[section].get(obj.get("name", ""))
+        name = obj.get("name", "")
+        known = REGISTRIES[section].get(name) if isinstance(name, str) else None
         specs = public_fields(known) if known else {}
         return {str(key): _field_value(value, specs.get(key), section) for key, value in obj.items()}
     if isinstance(obj, str):
@@ -82,6 +83,8 @@ def _plain(value: Any, section: str) -> Any:
     if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
         return as_table(value, section)
     if isinstance(value, list | tuple | range):
+        if {int, float, str}.issuperset(map(type, value)):
+            return list(value)
         return [_plain(entry, section) for entry in value]
     return value
 

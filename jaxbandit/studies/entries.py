@@ -2,21 +2,24 @@
 
 import dataclasses
 import functools
-import importlib
 import math
 import pathlib
-import sys
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from importlib import metadata
 from typing import Any
+
+import numpy as np
 
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, combinations, registry_name, split, suggest
 from jaxbandit.policies import POLICIES
-from jaxbandit.studies.as_entry import CALLED, REGISTRIES
+from jaxbandit.studies.as_entry import CALLED
+from jaxbandit.studies.as_entry import REGISTRIES as REGISTRIES
 from jaxbandit.studies.as_entry import as_table as as_table
 from jaxbandit.studies.as_entry import held_tables as held_tables
+from jaxbandit.studies.classes import find_class as find_class
+from jaxbandit.studies.classes import names as names
+from jaxbandit.studies.classes import no_imports as no_imports
 from jaxbandit.tables import readers
 from jaxbandit.types import check_single, public_fields
 
@@ -79,6 +82,18 @@ class Entry:
         known = {**POLICIES, **ENVIRONMENTS}
         return self.options.get("label") or (registry_name(self.cls, known) if ":" in self.name else self.name)
 
+    @property
+    def count(self) -> int:
+        """The number of points, which ``grid`` would build."""
+        groups = {next((group for group in self.zipped if name in group), (name,)) for name in self.axes}
+        return math.prod(len(self.axes[group[0]]) for group in groups)
+
+    @property
+    def arms(self) -> int:
+        """The number of arms that the entry's means show, without building anything; 1 if they show none."""
+        given = self.fixed.get("means", self.axes.get("means", [None])[0])
+        return len(given) if isinstance(given, list | tuple | np.ndarray) else 1
+
     @functools.cached_property
     def refers(self) -> bool:
         """Whether a field is taken from the environment."""
@@ -90,12 +105,19 @@ class Entry:
     def grid(self, declared: Declared | None = None) -> Grid:
         """Returns the entry's points; references are looked up in ``declared``."""
         rows = combinations(self.axes, self.zipped)
-        points = [self.cls(**self._resolved(self.fixed | row, declared)) for row in rows]
-        for point in points:
-            check_single(point)
+        points = [self._point(self._resolved(self.fixed | row, declared)) for row in rows]
         shown = {name: ENVIRONMENT for name in BY_REFERENCE if isinstance(self.fixed.get(name), str)}
         shown |= {name: self.fixed[name] for name in FACTORS if name in self.fixed}
         return Grid(cls=self.cls, axes=self.axes, points=points, zipped=self.zipped, shown=shown)
+
+    def _point(self, values: Values) -> Any:
+        try:
+            point = self.cls(**values)
+            check_single(point)
+        except (TypeError, AttributeError, OverflowError) as error:  # a value of a type that the class cannot use
+            given = ", ".join(f"{name} = {value!r:.60}" for name, value in values.items())
+            raise ValueError(f"{self.name} cannot be made from {given}: {error}") from None
+        return point
 
     def _resolved(self, values: Values, declared: Declared | None) -> Values:
         factors = {FACTORS[name]: values[name] for name in FACTORS if name in values}
@@ -113,6 +135,8 @@ class Entry:
                 raise ValueError(f'{self.name}.{name} must be a number or "{ENVIRONMENT}", got {values[name]!r}')
             if name == "moment_bound":
                 order = values.get("moment_order", declared.moment_order)
+                if order is not None and (isinstance(order, bool) or not isinstance(order, int | float)):
+                    raise ValueError(f"{self.name}.moment_order must be a number, got {order!r}")
                 found = None if order is None else declared.moment_bound(order)
             else:
                 found = getattr(declared, name)
@@ -156,7 +180,8 @@ def read_entry(
     table = {key: _current(key, value) for key, value in table.items()}
     name = table.pop("name", None)
     if not isinstance(name, str):
-        raise ValueError(f"an entry of [[{section}]] has no name; {suggest('', names(section))}")
+        given = "has no name" if name is None else f"has the name {name!r}, which is no text"
+        raise ValueError(f"an entry of [[{section}]] {given}; {suggest('', names(section))}")
     cls = find_class(_variant(name, {*table, *moved}) if section == "policies" else name, section, directory)
     fields = public_fields(cls)
     allowed = [option for option in OPTIONS[section] if option not in fields]
@@ -188,46 +213,6 @@ def read_entry(
         (axes if isinstance(value, list) else fixed)[key] = value
         _check_factors(f"{name}.{key}", value if isinstance(value, list) else [value])
     return Entry(name, cls, fixed, axes, _checked_zip(name, zipped, axes), options)
-
-
-def names(section: str) -> list[str]:
-    """Returns every name that a section knows: those of jaxbandit, then those of installed packages."""
-    return [*REGISTRIES[section], *sorted(_installed(section))]
-
-
-def find_class(name: str, section: str, directory: pathlib.Path) -> type:
-    """Finds a class by registry key, entry point, or ``package.module:Class``; also looks beside the study file."""
-    if ":" in name:
-        return _imported(name, name, section, directory)
-    if name in REGISTRIES[section]:
-        return REGISTRIES[section][name]
-    installed = _installed(section)
-    if name in installed:
-        return _imported(name, installed[name], section, directory)
-    raise ValueError(f"unknown name {name!r} in [[{section}]]; {suggest(name, names(section))}")
-
-
-def _installed(section: str) -> dict[str, str]:
-    """Returns the entry points of other packages, name -> ``package.module:Class``."""
-    return {entry.name: entry.value for entry in metadata.entry_points(group=f"jaxbandit.{section}")}
-
-
-def _imported(name: str, target: str, section: str, directory: pathlib.Path) -> type:
-    module, _, attribute = target.partition(":")
-    beside = str(directory.resolve())
-    if beside not in sys.path:
-        sys.path.append(beside)  # at the end, so that it hides no other module
-    try:
-        found = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"cannot load {name!r} in [[{section}]]: {error}; write package.module:Class, installed or beside the study"
-        ) from None
-    if not isinstance(found, type) or not dataclasses.is_dataclass(found):
-        raise ValueError(f"{name!r} in [[{section}]] is no class made with @jaxbandit.types.pytree; name one")
-    return found
 
 
 def _check_factors(where: str, factors: Sequence[Any]) -> None:

@@ -1,6 +1,7 @@
 """The figures of a study: names and options, which are checked before any game is played."""
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
 }
 REQUIRED = {"sweep": ("x",), "atlas": ("x", "y")}
 NEED_ENVIRONMENTS = ("both_worlds", "table")  # they distinguish stochastic environments from adversarial ones
+_NAME = re.compile(r"(?!\.)[^/\\:\x00-\x1f]{1,200}")  # of a file: it stays in the directory that the user chose
 COMMON = ("policies", "environments", "file", "title")
 
 
@@ -59,6 +61,8 @@ def read_figures(entries: Sequence[str | Mapping[str, Any]]) -> list[Figure]:
       >>> [figure.file for figure in read_figures(["table", {"name": "sweep", "x": "moment_bound_factor"}])]
       ['table', 'sweep']
     """
+    if not isinstance(entries, list | tuple) or not all(isinstance(entry, str | Mapping) for entry in entries):
+        raise ValueError(f"figures must be a list of names, or of tables with a name, got {entries!r:.100}")
     figures = [_read(entry) for entry in entries]
     files = [figure.file for figure in figures]
     for file in files:
@@ -70,7 +74,7 @@ def read_figures(entries: Sequence[str | Mapping[str, Any]]) -> list[Figure]:
 def _read(entry: str | Mapping[str, Any]) -> Figure:
     table = {"name": entry} if isinstance(entry, str) else dict(entry)
     name = table.pop("name", None)
-    if name not in FIGURES:
+    if not isinstance(name, str) or name not in FIGURES:
         raise ValueError(f"unknown figure {name!r}; {suggest(str(name), FIGURES)}")
     for key in table:
         if key not in (*FIGURES[name], *COMMON):
@@ -82,9 +86,16 @@ def _read(entry: str | Mapping[str, Any]) -> Figure:
         if not isinstance(table.get(key, ""), str):
             raise ValueError(f"figure {name!r}: {key} must be text, got {table[key]!r}")
     chosen = {side: _names(table.pop(side, [])) for side in ("policies", "environments")}
+    if table.get("file") and not _NAME.fullmatch(table["file"]):
+        raise ValueError(
+            f"figure {name!r}: file must be a name without directories, of at most 200 letters, got {table['file']!r}"
+        )
     file, title = table.pop("file", "") or name, table.pop("title", "")
     return Figure(name, table, **chosen, file=file, title=title)
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _names(given: Any) -> tuple[str, ...]:
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"a figure's policies and environments must be labels, got {given!r}")
+    return tuple(names)

@@ -7,20 +7,17 @@ import pydantic
 
 from jaxbandit.checks import check_history, recorded_rounds
 from jaxbandit.grid import for_run, suggest
-from jaxbandit.studies import entries, quick
+from jaxbandit.studies import entries, limits, quick
 from jaxbandit.studies.entries import Entry
 from jaxbandit.studies.figures import Figure, read_figures
 from jaxbandit.studies.resolved import Resolved
 from jaxbandit.studies.sections import Sensitivity, Tune, Worst, moved_by
 from jaxbandit.studies.study_file import EXAMPLES, SYNONYMS, problems, read_file
+from jaxbandit.studies.study_file import DataNeededError as DataNeededError
 from jaxbandit.tables.readers import each_table
 
 QUICK_ROUNDS, QUICK_SEEDS = quick.ROUNDS, quick.SEEDS
 MAX_SEEDS = 65_536
-
-
-class DataNeededError(ValueError):
-    """The error of a study whose tables have to be given with ``--data``."""
 
 
 class Study(pydantic.BaseModel):
@@ -199,6 +196,11 @@ class Study(pydantic.BaseModel):
         assert self._resolved is not None
         return self._resolved
 
+    def check_size(self, directory: pathlib.Path | None = None) -> limits.Need:
+        """Returns what the study needs; raises ``ValueError`` if this machine, or the directory's disk, lacks it."""
+        arms = max(point.num_arms for point in self.resolved.points)
+        return limits.check(self, self.resolved.policies, len(self.resolved.points), arms, directory)
+
     def _resolve(self) -> Resolved:
         """Reads all entries and makes their policies and environments, so that a bad value is found before any game."""
         moved = moved_by(self.sensitivity, self.tune)
@@ -208,6 +210,7 @@ class Study(pydantic.BaseModel):
             )
             for table in self.policies
         ]
+        limits.check(self, policies, 1)
         known = [name for entry in policies for name in (entry.name, entry.label)]
         for name in self.quick_policies:
             if name not in known:
@@ -220,6 +223,8 @@ class Study(pydantic.BaseModel):
             entries.read_entry(table, "environments", self._directory, {}, self._data)
             for table in self._environment_tables()
         ]
+        count, arms = sum(entry.count for entry in environments), max(entry.arms for entry in environments)
+        limits.check(self, policies, count, arms)
         grids = [(entry, for_run(entry.grid(), self._last_round(entry.name))) for entry in environments]
         return Resolved.of(policies, grids, self.horizon)
 
@@ -260,6 +265,7 @@ class Study(pydantic.BaseModel):
             self._table_rounds = context.get("table_rounds")
         self.figure_list()
         self._resolved = self._resolve()
+        self.check_size()
         for entry, grids in zip(self.resolved.policies, self.resolved.policy_grids, strict=True):
             last = min(self.rounds()[-1], entry.options.get("stop_at", self.horizon))
             for grid in grids if entry.refers else grids[:1]:

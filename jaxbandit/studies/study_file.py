@@ -5,6 +5,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+MOST = 10  # problems in a message
+LONG = 200  # letters of a value in a message
 # Words that newcomers use for keys of a study file, and examples of what to write if a key is missing.
 SYNONYMS = dict.fromkeys(("world", "worlds", "env", "envs", "environment"), "environments") | {"policy": "policies"}
 EXAMPLES = {
@@ -13,6 +15,10 @@ EXAMPLES = {
     "policies": 'at least one: [[policies]] and below it name = "uniinf"',
     "environments": 'at least one: [[environments]] and below it name = "pareto", means = [0.5, 1.0], tail_index = 1.6',
 }
+
+
+class DataNeededError(ValueError):
+    """The error of a study whose tables have to be given with ``--data``."""
 
 
 def read_file(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
@@ -37,7 +43,8 @@ def problems(errors: Sequence[Mapping[str, Any]], examples: Mapping[str, str] | 
       errors: The result of ``ValidationError.errors()``.
       examples: For each field, the text to write if it is missing.
     """
-    return "; ".join(_problem(error, examples or {}) for error in errors)
+    told = list(dict.fromkeys(_problem(error, examples or {}) for error in errors))
+    return "; ".join([*told[:MOST], *([f"and {len(told) - MOST} more problems"] if len(told) > MOST else [])])
 
 
 def _problem(error: Mapping[str, Any], examples: Mapping[str, str]) -> str:
@@ -65,5 +72,10 @@ def _problem(error: Mapping[str, Any], examples: Mapping[str, str]) -> str:
     elif kind == "literal_error":
         wanted = context["expected"]
     else:
-        return f"{where}: {error['msg']}, got {error['input']!r}"
-    return f"{where} must be {wanted}, got {error['input']!r}"
+        return f"{where}: {error['msg']}, got {_short(error['input'])}"
+    return f"{where} must be {wanted}, got {_short(error['input'])}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LONG else f"{text[:LONG]} ..."

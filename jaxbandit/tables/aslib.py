@@ -89,9 +89,12 @@ def _cutoff(folder: pathlib.Path, about: dict[str, list[str]]) -> float | None:
     if given == "?":
         return None
     try:
-        return float(given)
+        cutoff = float(given)
     except ValueError:
         raise ValueError(f"{folder / 'description.txt'}: algorithm_cutoff_time is {given!r}, not a number") from None
+    if not 0 < cutoff < np.inf:
+        raise ValueError(f"{folder / 'description.txt'}: algorithm_cutoff_time is {given!r}; it must be above 0")
+    return cutoff
 
 
 def _description(path: pathlib.Path) -> dict[str, list[str]]:

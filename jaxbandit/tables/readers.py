@@ -4,9 +4,9 @@ import csv
 import dataclasses
 import io
 import pathlib
+import stat
 import warnings
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbandit.environments.measured import arm_names, as_table
 from jaxbandit.environments.replay import Replay
-from jaxbandit.tables import aslib
+from jaxbandit.tables import aslib, npz
 
 TABLE_FIELDS = {"replay": "losses", "scheduled": "means"}  # the field that an entry's ``table`` file holds
 TABLE_OPTIONS = ("key", "arms", "header")  # keys of such an entry that ``read_table`` receives
@@ -87,11 +87,13 @@ def read_table(
         raise ValueError(f"{where} cannot be read: {error}") from None
     names = found.arms or arm_names(np.shape(found.values)[-1] if np.ndim(found.values) else 0)
     _check_names(where, names)
-    losses = as_table(where, found.values, names, missing=True)  # dropped columns may have missing entries
+    values = found.values
     if arms is not None:
-        chosen = [_index(where, names, arm) for arm in arms]
-        names, losses = tuple(names[n] for n in chosen), losses[:, chosen]
-    losses = as_table(where, losses, names, missing=missing)
+        place = {name: n for n, name in enumerate(names)}
+        chosen = [_index(where, place, arm) for arm in arms]
+        values = as_table(where, values, names, missing=True)[:, chosen]  # dropped columns may have missing entries
+        names = tuple(names[n] for n in chosen)
+    losses = as_table(where, values, names, missing=missing)
     losses.flags.writeable = False
     return Table(losses, tuple(names), found.name, found.rewards)
 
@@ -190,14 +192,16 @@ class _Found:
 
 
 def _read(path: pathlib.Path, suffix: str, key: str | None, header: bool | None) -> _Found:
-    if path.is_dir():
+    if not path.is_dir():
+        _check_file(path)
+    else:
         runs = aslib.read_scenario(path)
         return _Found(runs.values, runs.algorithms, path.resolve().name, runs.maximise)
     match suffix:
         case ".npy":
             return _Found(_loaded(path), (), path.stem)
         case ".npz":
-            return _from_npz(path, key)
+            return _Found(*npz.read_npz(path, key))
         case ".csv":
             names, rows = _from_csv(path, header)
             return _Found(rows, names, path.stem)
@@ -212,27 +216,6 @@ def _loaded(path: pathlib.Path) -> Any:
         return np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)  # given a path, it leaves invalid files open
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
-
-
-def _from_npz(path: pathlib.Path, key: str | None) -> _Found:
-    archive = _loaded(path)
-    if not isinstance(archive, Mapping):
-        raise ValueError(f"{path} is a single array, not an .npz archive; rename it to .npy")
-    with archive:  # pyright: ignore[reportGeneralTypeIssues]
-        try:
-            arrays = {name: archive[name] for name in archive}
-        except (ValueError, zlib.error) as error:
-            raise ValueError(f"{path} cannot be read: {error}") from None
-    tables = [name for name, array in arrays.items() if array.ndim == 2]
-    if key is None:
-        key = "losses" if "losses" in tables else tables[0] if len(tables) == 1 else None
-    if key is None or key not in arrays:
-        asked = "" if key is None else f"no array {key!r}; "
-        raise ValueError(f"{path} holds {asked}tables: {', '.join(tables) or 'none'}; pass the name of one as key")
-    values, names = arrays[key], arrays.get("arms")
-    fits = names is not None and values.ndim == 2 and names.shape == values.shape[1:]
-    name = path.stem if key == "losses" else f"{path.stem}:{key}"
-    return _Found(values, [str(arm) for arm in names] if fits and names is not None else (), name)
 
 
 def _from_csv(path: pathlib.Path, header: bool | None) -> tuple[Sequence[str], np.ndarray]:
@@ -287,14 +270,25 @@ def _is_number(cell: str) -> bool:
 
 
 def _check_names(where: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
     for n, name in enumerate(names):
         if not name:
             raise ValueError(f"{where}: column {n + 1} has no name; name every arm (pandas: to_csv(..., index=False))")
-        if name in names[:n]:
+        if name in seen:
             raise ValueError(f"{where}: two columns are named {name!r}; name every arm differently")
+        seen.add(name)
 
 
-def _index(where: str, names: Sequence[str], arm: str) -> int:
-    if arm not in names:
-        raise ValueError(f"{where} has no arm {arm!r}; it has {', '.join(names)}")
-    return list(names).index(arm)
+def _index(where: str, place: Mapping[str, int], arm: str) -> int:
+    if arm not in place:
+        listed = [*list(place)[:100], *(["..."] if len(place) > 100 else [])]
+        raise ValueError(f"{where} has no arm {arm!r}; it has {', '.join(listed)}")
+    return place[arm]
+
+
+def _check_file(path: pathlib.Path) -> None:
+    """Refuses pipes and devices, which may never end, and files larger than memory."""
+    about = path.stat()
+    if not stat.S_ISREG(about.st_mode):
+        raise ValueError(f"{path} is no regular file; give the path of a table: {_KINDS}")
+    npz.check_bytes(path, about.st_size)

@@ -194,7 +194,7 @@ def test_sweeps_and_study_files():
         {"name": "minimax_hard", "num_arms": 2, "moment_order": 1.5, "gap_factor": [1.0, 4.0]},
     ]
     content = {"title": "t", "horizon": 20, "num_seeds": 2, "policies": [{"name": "uniform"}], "environments": entries}
-    grids = study.parse(content).environment_grids()
+    grids = study.parse(content).resolved.environment_grids
     assert [len(grid.points) for grid in grids] == [2] * 5
     ds = jb.simulate([jb.Uniform()], grids, horizon=20, num_seeds=2)
     assert np.isfinite(ds.regret).all()

@@ -11,6 +11,7 @@ from jaxbandit import plots
 from jaxbandit.cli import entry as cli
 from jaxbandit.plots import style
 from jaxbandit.plots.common import scale_regret
+from jaxbandit.store import seal
 from jaxbandit.theory.instance import instance_bound
 from tests.support.plot_cases import LABELS, synthetic
 
@@ -238,7 +239,8 @@ def test_curves_are_told_apart():
 @pytest.mark.usefixtures("shown")
 def test_command(tmp_path):
     (tmp_path / "run").mkdir()
-    synthetic(LABELS).assign_attrs(study=STUDY).to_netcdf(tmp_path / "run" / "dataset.nc", engine="h5netcdf")
+    content = seal.dataset_bytes(synthetic(LABELS).assign_attrs(study=STUDY))
+    (tmp_path / "run" / "dataset.nc").write_bytes(content)
     done = CliRunner().invoke(cli.app, ["plot", str(tmp_path / "run"), "--format", "pdf", "--band", "bootstrap"])
     assert done.exit_code == 0, done.output
     assert [line.split("/")[-1] for line in done.output.split()[1::2]] == [

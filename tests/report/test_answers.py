@@ -11,6 +11,7 @@ from jaxbandit import report, sensitivity
 from jaxbandit.report import answers, searches
 from jaxbandit.search import study as searched
 from jaxbandit.search.study import Found
+from jaxbandit.store import seal
 from tests.support.browser import WAIT, visit
 from tests.support.report_cases import Outside, study, written
 
@@ -139,10 +140,11 @@ def keep(directory, *, results=None, searches=None):
     if results:
         (directory / "sensitivity").mkdir(parents=True)
         for kind, ds in results.items():
-            ds.to_netcdf(directory / "sensitivity" / f"{kind}.nc", engine="h5netcdf")
+            marked = ds.assign_attrs(key="of the study")
+            (directory / "sensitivity" / f"{kind}.nc").write_bytes(seal.dataset_bytes(marked))
         (directory / "sensitivity" / "study.toml").write_text('title = "what <matters>"\n', encoding="utf-8")
     for name, ds in (searches or {}).items():
-        ds.to_netcdf(directory / f"{name}.nc", engine="h5netcdf")
+        (directory / f"{name}.nc").write_bytes(seal.dataset_bytes(ds))
     return directory
 
 
@@ -183,7 +185,8 @@ def test_a_directory_of_sensitivity_results_has_a_page(tmp_path):
 
 
 def test_answers_stand_beside_the_games_of_the_same_directory(tmp_path):
-    study().to_netcdf(keep(tmp_path, results=sensitivity_results()) / "dataset.nc", engine="h5netcdf")
+    directory = keep(tmp_path, results=sensitivity_results())
+    (directory / "dataset.nc").write_bytes(seal.dataset_bytes(study()))
     page = report.write(tmp_path).read_text(encoding="utf-8")
     headings = re.findall(r"<h2>(.*?)</h2>", page)
     first = ["Summary", "Regret over time", "Final regret at a glance", "Growth of regret", "How bad can it get"]
@@ -201,7 +204,7 @@ def test_failed_games_of_answers_are_warned_of(tmp_path):
     page = report.write(keep(tmp_path, results=results, searches={"tune-uniinf": bad})).read_text(encoding="utf-8")
     assert "3 games behind the Sobol&#39; indices failed" in page
     assert "2 games of `jaxbandit tune` failed" in page
-    study().to_netcdf(tmp_path / "dataset.nc", engine="h5netcdf")
+    (tmp_path / "dataset.nc").write_bytes(seal.dataset_bytes(study()))
     assert "2 warnings</a> to read" in report.write(tmp_path).read_text(encoding="utf-8")
 
 
@@ -243,10 +246,15 @@ def test_worst_cases_stand_beside_the_bound(tmp_path):
 def test_what_is_no_answer_is_left_alone(tmp_path):
     (tmp_path / "sensitivity").mkdir()
     (tmp_path / "tune-half.nc").write_bytes(b"half a file")
-    tuned().assign_attrs(done=0).to_netcdf(tmp_path / "tune-uniinf.nc", engine="h5netcdf")
-    assert answers.answers(tmp_path, lambda *a, **k: "") is None
-    assert searched.load(tmp_path) == []
-    with pytest.raises(ValueError, match="give the directory that `jaxbandit run` wrote"):
+    (tmp_path / "tune-uniinf.nc").write_bytes(seal.dataset_bytes(tuned().assign_attrs(done=0)))
+    with pytest.warns(UserWarning, match=r"tune-half.nc is damaged .*; this file is not used"):
+        assert answers.answers(tmp_path, lambda *a, **k: "") is None
+    with pytest.warns(UserWarning, match="tune-half.nc is damaged"):
+        assert searched.load(tmp_path) == []
+    with (
+        pytest.warns(UserWarning, match="tune-half.nc is damaged"),
+        pytest.raises(ValueError, match="give the directory that `jaxbandit run` wrote"),
+    ):
         report.write(tmp_path)
 
 

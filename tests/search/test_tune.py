@@ -15,6 +15,7 @@ import jaxbandit as jb
 from jaxbandit.cli.entry import app
 from jaxbandit.engine.native import games as compiled_games
 from jaxbandit.runs.coupled import final_regret
+from jaxbandit.search import traces
 from jaxbandit.search.arena import TEST, derived_seed
 from jaxbandit.search.study import tune_study, worst_study
 from jaxbandit.types import Array, field, pytree
@@ -217,12 +218,12 @@ def test_worst_case_resumes_to_the_same_bits(tmp_path, method):
     whole = jb.worst(EVEN, family, horizon=40, path=path, **small)
     rows = [name for name in whole.data_vars if "step" in whole[name].dims]
     cut = xr.load_dataset(path, engine="h5netcdf")[rows].isel(step=slice(2)).assign_attrs(done=0)
-    cut.to_netcdf(path, engine="h5netcdf")
+    traces.write(cut, path)
     resumed = jb.worst(EVEN, family, horizon=40, path=path, **small)
     for name in [*rows, "worst", "regret", "regret_low"]:
         np.testing.assert_array_equal(resumed[name], whole[name])
     cut["point" if method == "evolution" else "value"][0] = 0.2  # a trace of another search
-    cut.to_netcdf(path, engine="h5netcdf")
+    traces.write(cut, path)
     with pytest.raises(ValueError, match="does not follow from this search"):
         jb.worst(EVEN, family, horizon=40, path=path, **small)
 

@@ -44,16 +44,19 @@ def test_a_cell_cut_in_half_is_named_and_played_again(done):
     assert_same(jb.load(directory), ds)
 
 
-def test_a_changed_byte_is_seen_when_it_is_read(done):
+def test_a_changed_byte_is_seen_when_it_is_opened_and_when_it_is_read(done):
     _, directory = done
     path = cell_paths(directory)[0]
     header = cellfile.read_header(path)
+    ds = jb.load(directory)
     values = cellfile.read_part(header, "loss").tobytes()
     content = bytearray(path.read_bytes())
     content[content.index(values) + 9] ^= 1
     path.write_bytes(content)
     with pytest.raises(cellfile.BadFileError, match=r"is damaged.*delete it"):
-        jb.load(directory).loss.load()
+        ds.loss.load()
+    with pytest.warns(UserWarning, match=r"is damaged \(its digest differs\); this file is not used"):
+        assert sorted(jb.load(directory).seeds.values.ravel().tolist()) == [0, 40, 40]
 
 
 def test_a_foreign_file_is_named_and_never_mixed_in(done, tmp_path):
@@ -85,7 +88,7 @@ def test_a_store_of_another_format_is_left_alone(done):
             use()
     assert path.read_bytes() == before
     path.write_text("{")
-    with pytest.raises(StoreError, match=r"store.json cannot be read.*the cells beside it are whole"):
+    with pytest.raises(StoreError, match=r"store.json is damaged.*The cells beside it are kept. Move store.json away"):
         jb.load(directory)
 
 

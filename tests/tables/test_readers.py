@@ -34,12 +34,12 @@ def test_arms_are_chosen_by_name(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["npy", "npz", "csv", "parquet"])
-@pytest.mark.parametrize("entry", [np.nan, np.inf])
+@pytest.mark.parametrize("entry", [np.nan, np.inf, -np.inf])
 def test_missing_entries_are_named_or_kept(kind, entry, tmp_path):
     losses = LOSSES.copy()
     losses[2, 1] = entry
     path = write(tmp_path, kind, losses)
-    with pytest.raises(ValueError, match=r"latency.* holds nan in row 3 of 4, column 2 of 3"):
+    with pytest.raises(ValueError, match=rf"latency.* holds {entry} in row 3 of 4, column 2 of 3"):
         jb.read_table(path)
     kept = jb.read_table(path, missing=True).losses
     losses[2, 1] = np.nan

@@ -25,7 +25,7 @@ tr.first td { border-top: 2px solid #888; }
 
 def to_markdown(table: Comparison) -> str:
     """Returns the table in GitHub's Markdown, with one table for each number of arms."""
-    out = [f"# {table.title}", "", f"T = {table.horizon:,}.", ""]
+    out = [f"# {_bars(table.title)}", "", f"T = {table.horizon:,}.", ""]
     for block in table.blocks:
         out += [f"## K = {block.num_arms}", ""]
         heads = ["algorithm", "α-free?", "σ-free?", "given T?", "environment", "proved", "opt?"]
@@ -35,9 +35,9 @@ def to_markdown(table: Comparison) -> str:
             for n, line in enumerate(row.lines):
                 front = [f"**{_bars(row.policy)}**", *_free(row)] if n == 0 else [""] * 4
                 cells = [_markdown_cell(cell) for cell in line.cells]
-                out.append(_bar([*front, _environment(line), *_proved(line), *cells]))
+                out.append(_bar([*front, _bars(_environment(line)), *_proved(line), *cells]))
         out.append("")
-    return "\n".join([*out, *(f"- {note}" for note in table.notes), ""])
+    return "\n".join([*out, *(f"- {_bars(note)}" for note in table.notes), ""])
 
 
 def to_html(table: Comparison) -> str:
@@ -70,7 +70,7 @@ def to_html(table: Comparison) -> str:
 def to_latex(table: Comparison) -> str:
     """Returns LaTeX tables for a document that loads booktabs, graphicx and amssymb."""
     out = [
-        f"% {table.title}",
+        f"% {' '.join(table.title.split())}",  # a second line would be no comment
         r"% Needs \usepackage{booktabs,graphicx,amssymb}",
     ]
     for block in table.blocks:
@@ -205,15 +205,17 @@ def _bar(cells: list[str]) -> str:
 
 
 def _bars(text: str) -> str:
-    return text.replace("|", r"\|")
+    """Returns text for a cell or heading of Markdown: one line, no column marks, no HTML and no links."""
+    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("|", r"\|")
+    return text.replace("](", "]\\(").replace("`", r"\`")
 
 
+_TEX = {char: rf"\{char}" for char in "{}&%$#_"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
 _TEX_MARKS = {"✓": r"$\checkmark$", "✗": r"$\times$"}
 
 
 def _tex(text: str) -> str:
-    for char in r"\{}&%$#_":
-        text = text.replace(char, rf"\{char}" if char != "\\" else r"\textbackslash ")
+    text = "".join(_TEX.get(char, char) for char in " ".join(text.split()))
     return text.replace("²", "$^2$").replace("^", r"\^{}").replace("α", r"$\alpha$").replace("σ", r"$\sigma$")
 
 

@@ -1,0 +1,56 @@
+"""Studies beyond every machine: an answer in words within two seconds, with the numbers and the value to change."""
+
+import time
+
+import numpy as np
+import pytest
+
+import jaxbandit as jb
+from jaxbandit.runs import forecast
+from jaxbandit.studies import limits
+
+BASE = {"horizon": 1000, "num_seeds": 8, "policies": [{"name": "uniform"}]}
+ENVIRONMENT = {"name": "pareto", "means": [0.5, 1.0], "tail_index": 1.6}
+LONG = np.linspace(1.1, 1.9, 1000).tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        ({"num_seeds": 10**12}, r"lower num_seeds \(now 1,000,000,000,000\)"),
+        ({"num_seeds": 10**12, "keep": "summary"}, "lower num_seeds"),
+        ({"horizon": 2 * 10**9, "record": 10**9}, r"lower record \(now 1,000,000,000\)"),
+        (
+            {
+                "environments": [ENVIRONMENT | {"tail_index": LONG, "means": [[0.1, x] for x in LONG]}],
+                "policies": [{"name": "uniinf", "initial_scale": LONG}],
+            },
+            r"lower the number of environments \(now 1,000,000\)",
+        ),
+        ({"environments": [ENVIRONMENT | {"means": [0.5] * 10**6}]}, r"lower the number of arms \(now 1,000,000\)"),
+    ],
+    ids=["seeds", "summary", "rounds", "grid", "arms"],
+)
+def test_too_large(tmp_path, monkeypatch, change, advice):
+    monkeypatch.setattr(limits, "total_memory", lambda: 16e9)
+    monkeypatch.setattr(limits, "free_disk", lambda directory: 1e12)
+    began = time.process_time()
+    with pytest.raises(ValueError, match=rf"games need at least .* of memory.*disk space.*here are 16 GB.*{advice}"):
+        jb.run(jb.Study(**BASE | {"environments": [ENVIRONMENT]} | change), tmp_path)
+    assert time.process_time() - began < 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_plan_says_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "free_disk", lambda directory: 1e6)
+    study = jb.Study(**BASE | {"environments": [ENVIRONMENT], "num_seeds": 10**6})
+    for use in (forecast.plan, jb.run):
+        with pytest.raises(ValueError, match=r"1,000,000 games need.*1 MB of free disk space; lower num_seeds"):
+            use(study, tmp_path)
+
+
+def test_the_estimate_is_a_lower_bound_of_the_plan(tmp_path):
+    study = jb.Study(**BASE | {"environments": [ENVIRONMENT], "num_seeds": 512})
+    needs, planned = study.check_size(tmp_path), forecast.plan(study, tmp_path)
+    assert needs.games == planned.lanes
+    assert needs.memory_bytes <= planned.memory_bytes and needs.disk_bytes <= planned.disk_bytes
