@@ -1,4 +1,4 @@
-"""The table of docs/policies.md: what every policy is for, is told, keeps and costs.
+"""The table of docs/policies.md: what every policy is for, is given, keeps and costs.
 
 ``python -m benchmarks.policies`` plays every policy in its bounded form against uniINF, in turns, K = 10 and T = 1e5,
 and writes the page; ``--quick`` plays a tenth of the rounds and prints.
@@ -20,11 +20,11 @@ from jaxbandit.types import is_static, public_fields
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "policies.md"
 NUM_ARMS, HORIZON = 10, 100_000
 SECONDS = 5  # of each policy, at least
-TOLD = {"horizon": "T", "moment_order": "alpha", "moment_bound": "sigma", "mean_bound": "R"}
+GIVEN = {"horizon": "T", "moment_order": "alpha", "moment_bound": "sigma", "mean_bound": "R"}
 
 
 def examples() -> dict[str, Any]:
-    """Every policy by the name it has in the table, told the truth about a Pareto environment."""
+    """Every policy by the name it has in the table, given the truth about a Pareto environment."""
     environment = arena()
     values = {
         "horizon": HORIZON,
@@ -54,11 +54,11 @@ def arena() -> Any:
     return jb.Pareto(means=[0.5] + [1.0] * (NUM_ARMS - 1), tail_index=1.6)
 
 
-def told(policy: Any) -> str:
-    """What it has to be told: the fields without a default."""
+def needed(policy: Any) -> str:
+    """What it must be given: the fields without a default."""
     fields = public_fields(type(policy))
-    needed = [TOLD.get(name, name) for name, spec in fields.items() if not is_static(spec) and spec.default is _MISSING]
-    return ", ".join(needed) or "nothing"
+    names = [GIVEN.get(name, name) for name, spec in fields.items() if not is_static(spec) and spec.default is _MISSING]
+    return ", ".join(names) or "nothing"
 
 
 _MISSING = public_fields(jb.UniINF)["horizon"].default
@@ -86,7 +86,7 @@ def table(costs: dict[str, str] | None = None) -> str:
     for name, policy in examples().items():
         cost = (standing if costs is None else costs).get(name, "")
         size = state_size(policy, NUM_ARMS)
-        lines.append(f"| {name} | {policy.setting} | {told(policy)} | {size} | {cost} | {reference(policy)} |")
+        lines.append(f"| {name} | {policy.setting} | {needed(policy)} | {size} | {cost} | {reference(policy)} |")
     return "\n".join(lines)
 
 
@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the rounds; prints, writes nothing")
     quick = parser.parse_args().quick
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Catoni is told an order this environment does not have
+        warnings.simplefilter("ignore", UserWarning)  # Catoni is given an order this environment does not have
         costs = measure(0.1 if quick else 1.0)
     if quick:
         print(table(costs))

@@ -56,11 +56,17 @@ def plans(
 def examples() -> dict[str, tuple[dict[str, Any], str, list[float]]]:
     """Every policy as an entry of a study, the field to sweep, and its values."""
     environment = jb.Pareto(means=MEANS, tail_index=TAIL_INDEX)
-    told = {"moment_order": environment.moment_order, "moment_bound": environment.moment(environment.moment_order)}
+    known = {
+        "moment_order": environment.moment_order,
+        "moment_bound": environment.moment(environment.moment_order),
+        "mean_bound": 1.0,
+        "delay": 10,
+        "policy": {"name": "exp3"},
+    }
     made = {}
     for name, cls in jb.POLICIES.items():
         fields = public_fields(cls)
-        given = {field: value for field, value in told.items() if field in fields}
+        given = {field: value for field, value in known.items() if field in fields}
         estimators = fields["estimator"].metadata["choices"] if "estimator" in fields else [None]
         for estimator in estimators:
             entry = {"name": name, **given} | ({} if estimator is None else {"estimator": estimator})
@@ -154,7 +160,7 @@ def main() -> None:
             records.keep("sweep", {"policy": "uniinf", "points": args.points, "seeds": args.seeds, "ratio": times})
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Catoni is told an order this environment does not have
+        warnings.simplefilter("ignore", UserWarning)  # Catoni is given an order this environment does not have
         found = every_policy(args.all, args.repeats)
     text = f"{records.heading(f'{SEEDS} seeds a point, median of {args.repeats}, alternating.')}\n{table(found)}"
     print(text)

@@ -39,7 +39,7 @@ class AdaRHistory(NamedTuple):
 
 @pytree
 class AdaRUCB:
-    r"""UCB with a mean trimmed at a threshold learnt from the data; told neither alpha nor sigma.
+    r"""UCB with a mean trimmed at a threshold learnt from the data; given neither alpha nor sigma.
 
     The arm of pair :math:`\tau` is pulled twice, in rounds :math:`2\tau - 1` and :math:`2\tau`: the first reward joins
     :math:`X`, the second :math:`X'`. With :math:`n` pairs of an arm, :math:`m` of its :math:`X'` not zero,

@@ -25,7 +25,7 @@ class HTINFState(NamedTuple):
 
 @pytree
 class HTINF:
-    r"""FTRL with a Tsallis entropy of order 1/alpha that skips large losses; told alpha and sigma.
+    r"""FTRL with a Tsallis entropy of order 1/alpha that skips large losses; given alpha and sigma.
 
     .. math::
         x_t &= \arg\min_{x \in \Delta^K} \eta_t \langle \hat L_{t-1}, x \rangle - \alpha \sum_i x_i^{1/\alpha},
@@ -98,7 +98,7 @@ class HTINF:
 
 @pytree
 class OptHTINF:
-    r"""HTINF told alpha = 2 and sigma = 1, whatever the environment: the optimistic guess.
+    r"""HTINF given alpha = 2 and sigma = 1, whatever the environment: the optimistic guess.
 
     :math:`\eta_t = t^{-1/2}` and :math:`r_t = (1 - 2^{-1/3}) \sqrt{t x_{t,i_t}}`. Parameter-free, at the price
     of a worse rate: :math:`O(\sigma^\alpha K^{(\alpha-1)/2} T^{(3-\alpha)/2})` against an adversary.

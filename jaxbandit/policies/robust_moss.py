@@ -32,7 +32,7 @@ class RobustMOSSState(NamedTuple):
 
 @pytree
 class RobustMOSS:
-    r"""MOSS with a saturated mean; told alpha, sigma and the horizon.
+    r"""MOSS with a saturated mean; given alpha, sigma and the horizon.
 
     Each arm is played once, then the arm with the largest index, :math:`m` its plays and
     :math:`\epsilon = \alpha - 1`:

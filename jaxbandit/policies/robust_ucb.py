@@ -59,7 +59,7 @@ LOWEST = 2.0**-6
 
 @pytree
 class RobustUCB:
-    r"""UCB with a robust mean; told alpha and sigma.
+    r"""UCB with a robust mean; given alpha and sigma.
 
     The arm with the largest index is played; arms not yet played come first and ties go to the lowest index. With
     :math:`n` its plays, :math:`L = 2 \log t`, :math:`p = \alpha = 1 + \epsilon`, :math:`u = \sigma^\alpha` and

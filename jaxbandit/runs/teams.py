@@ -45,14 +45,14 @@ class ExecutorTeam(Team):
         """Submits the cells as tasks; if a worker dies, the executor has to give its task to another."""
         study, store = campaign.study, campaign.store
         content = study.model_dump(exclude_defaults=True)
-        told = {name: getattr(engine, name) for name in ("block", "chunk", "checkpoint", "way")}
+        settings = {name: getattr(engine, name) for name in ("block", "chunk", "checkpoint", "way")}
         if isinstance(engine.devices, int | str):
-            told["devices"] = engine.devices
+            settings["devices"] = engine.devices
         data = None if study.data is None else str(study.data.resolve())
-        told |= {"data": data, "written_by": _writer()}
+        settings |= {"data": data, "written_by": _writer()}
         place = str(study.directory), str(store.directory.resolve())
         tasks = [
-            self.executor.submit(play_task, content, *place, [_spec(cell) for cell in task], told)
+            self.executor.submit(play_task, content, *place, [_spec(cell) for cell in task], settings)
             for task in _tasks(todo)
         ]
         total = sum(cell.num_seeds * cell.rounds[-1] for cell in todo)
@@ -76,13 +76,13 @@ class ExecutorTeam(Team):
         return names
 
 
-def play_task(content: dict[str, Any], directory: str, store: str, specs: list[dict], told: dict) -> tuple:
+def play_task(content: dict[str, Any], directory: str, store: str, specs: list[dict], settings: dict) -> tuple:
     """Plays some cells of a study into the store, on a worker; returns their files' names and the times."""
-    told = dict(told)
-    if (leader := told.pop("written_by")) != _writer():
+    settings = dict(settings)
+    if (leader := settings.pop("written_by")) != _writer():
         raise StoreError(f"a worker runs {_writer()}, but the study is played by {leader}; install the same there")
-    study = Study.model_validate(content, context={"directory": directory, "data": told.pop("data")})
-    pairs = {pair.index: pair for pair in cells.pairs(study, told["way"])}
+    study = Study.model_validate(content, context={"directory": directory, "data": settings.pop("data")})
+    pairs = {pair.index: pair for pair in cells.pairs(study, settings["way"])}
     todo = [
         Cell(
             pair=pairs[tuple(spec["game"])],
@@ -93,7 +93,7 @@ def play_task(content: dict[str, Any], directory: str, store: str, specs: list[d
         )
         for spec in specs
     ]
-    player = Player(study, Store(store), Engine(**told), tag=cells.digest(specs))
+    player = Player(study, Store(store), Engine(**settings), tag=cells.digest(specs))
     player.play(todo, lambda done, total: None)
     return [cell.name for cell in todo], (player.timing.compile_seconds, player.timing.run_seconds)
 

@@ -64,7 +64,7 @@ def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     table = comparison.compared(ds, environments=ENVIRONMENTS, title="Measured & proved")
     (block,) = table.blocks
     assert (block.num_arms, block.columns) == (2, (1.5,))
-    told = {row.policy: row.told for row in block.rows}
+    told = {row.policy: row.given for row in block.rows}
     both = ("α", "σ")
     assert told == {
         "Lower bound": None,

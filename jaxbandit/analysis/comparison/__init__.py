@@ -28,7 +28,7 @@ from jaxbandit.theory.guarantees import INSTANCE, MINIMAX, Order
 from jaxbandit.types import public_fields
 
 RESAMPLES = 1_000
-TOLD = {"moment_order": "α", "moment_bound": "σ", "horizon": "T"}
+GIVEN = {"moment_order": "α", "moment_bound": "σ", "horizon": "T"}
 
 
 def write(
@@ -75,7 +75,7 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
                 _line(ds.regret.sel(policy=policy), str(policy), kind, fixed, columns, at, environments, level, cells)
                 for kind, fixed in sorted(kinds, key=lambda entry: not entry[1])
             ]
-            rows.append(Row(_name(policy), _told(policy), tuple(lines)))
+            rows.append(Row(_name(policy), _given(policy), tuple(lines)))
         blocks.append(Block(num_arms, tuple(columns), tuple(rows)))
     return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level, cells))
 
@@ -202,10 +202,10 @@ def _name(policy: Any) -> str:
     return text if cls is None else getattr(cls, "label", _head(policy)) + text[len(_head(policy)) :]
 
 
-def _told(policy: Any) -> tuple[str, ...] | None:
+def _given(policy: Any) -> tuple[str, ...] | None:
     """Returns the required fields among T, alpha, sigma; None for an unknown class."""
     cls = POLICIES.get(_head(policy))
     if cls is None:
         return None
     fields = public_fields(cls)
-    return tuple(text for name, text in TOLD.items() if name in fields and fields[name].default is dataclasses.MISSING)
+    return tuple(text for name, text in GIVEN.items() if name in fields and fields[name].default is dataclasses.MISSING)

@@ -61,7 +61,7 @@ class Row:
     """A policy, its given parameters (None if unknown), and a line per kind of environment; or the lower bound."""
 
     policy: str
-    told: tuple[str, ...] | None
+    given: tuple[str, ...] | None
     lines: tuple[Line, ...]
 
 

@@ -195,9 +195,9 @@ def _proved(line: Line) -> tuple[str, str]:
 
 def _free(row: Row) -> list[str]:
     """Returns whether a policy is free of alpha, whether it is free of sigma, and whether it is given T."""
-    if row.told is None:
+    if row.given is None:
         return ["–" if row.policy == LOWER_BOUND else "?"] * 3
-    return [*("✗" if name in row.told else "✓" for name in ("α", "σ")), "yes" if "T" in row.told else "no"]
+    return [*("✗" if name in row.given else "✓" for name in ("α", "σ")), "yes" if "T" in row.given else "no"]
 
 
 def _bar(cells: list[str]) -> str:

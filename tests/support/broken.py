@@ -1,3 +1,0 @@
-"""A module that fails when it is imported."""
-
-raise ZeroDivisionError("broken")
