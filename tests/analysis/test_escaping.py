@@ -13,7 +13,7 @@ HOSTILE = "<script>alert(1)</script>\n\\input{/etc/passwd} | [x](javascript:1) `
 @pytest.mark.parametrize("ending", writers.WRITERS)
 def test_hostile_text_stays_text(ending):
     line = Line(kind=HOSTILE, stochastic=True, order=None, cells=(None,))
-    row = Row(policy=HOSTILE, told=(), lines=(line,))
+    row = Row(policy=HOSTILE, given=(), lines=(line,))
     text = writers.WRITERS[ending](Comparison(HOSTILE, 100, (Block(2, (1.5,), (row,)),), (HOSTILE,)))
     assert "<script" not in text or ending == "tex"
     if ending == "md":

@@ -66,13 +66,13 @@ def test_the_usual_game_and_the_mean_are_two_questions():
 def test_a_mean_with_failures_that_did_not_occur_is_not_claimed():
     """At a rate of 0.4 % brittle play is worse by 58, and 13 % of samples of 512 hold no failure; at most 5 % may err.
 
-    Of 400 studies, more than 40 wrong claims have a probability below 1e-4 at an error rate of 5 %.
+    Of 100 studies, more than 15 wrong claims have a probability below 1e-4 at an error rate of 5 %.
     """
     rng = np.random.default_rng(3)
-    found = [claimed(brittle_and_calm(rng, 512, 0.004)).sel(policy="brittle", rival="calm") for _ in range(400)]
-    assert sum(bool(one.better) for one in found) <= 40
-    assert sum(bool(one.usual) for one in found) >= 390
-    assert sum(bool(one.fragile) for one in found) >= 300
+    found = [claimed(brittle_and_calm(rng, 512, 0.004)).sel(policy="brittle", rival="calm") for _ in range(100)]
+    assert sum(bool(one.better) for one in found) <= 15
+    assert sum(bool(one.usual) for one in found) >= 97
+    assert sum(bool(one.fragile) for one in found) >= 75
 
 
 def test_a_policy_that_fails_often_is_not_better():
