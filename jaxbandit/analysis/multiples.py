@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit.theory.instance import CLASSES, InstanceBound, instance_bound
+from jaxbandit.theory.guarantees import GUARANTEES
+from jaxbandit.theory.instance import InstanceBound, instance_bound
 
 MOST = 16  # environments of a study whose bounds are computed: each takes up to a few tenths of a second
 NOTE = "asymptotic lower bound: the slope of log T for uniformly good policies as T grows, no bound at finite T"
@@ -43,7 +44,8 @@ def multiples(stats: xr.Dataset, environments: Mapping[str, Any]) -> Multiples:
 def _bound_name(label: str) -> str:
     """Returns the registry name in a policy's label if a bound may bind it, else an empty text."""
     name, _, inside = label.partition("[")
-    return name if name in CLASSES and "moment_" not in inside else ""
+    bound = name in GUARANTEES and GUARANTEES[name].binding_class is not None
+    return name if bound and "moment_" not in inside else ""
 
 
 def _bound(environment: Any) -> InstanceBound | None:

@@ -89,6 +89,17 @@ class Guarantee:
         return self.worst or self.adversarial
 
     @property
+    def binding_class(self) -> str | None:
+        """The class of environments whose asymptotic lower bound binds the policy; None if neither does.
+
+        The bound holds for a policy whose regret is logarithmic in every environment of the class: all laws with the
+        moment, or, for a policy that needs truncated non-negativity, the non-negative laws among them.
+        """
+        if self.stochastic is None or not {"moment", "given moment"} & set(self.assumes):
+            return None
+        return "nonnegative" if "truncated non-negative" in self.assumes else "moment"
+
+    @property
     def proved(self) -> bool:
         """Whether anything is proved."""
         return any((self.stochastic, self.worst, self.adversarial))

@@ -24,19 +24,10 @@ from typing import Any
 import numpy as np
 
 from jaxbandit.theory.divergence import klinf
+from jaxbandit.theory.guarantees import GUARANTEES
 
 LABEL = "asymptotic lower bound (slope of log T, no bound at finite T)"
 SLACK = 1e-6  # relative; a sigma copied from environment.moment() is not refused for its last digit
-
-# The class whose bound binds a policy: policies with a proved logarithmic order in every environment of the class.
-CLASSES: dict[str, str] = {
-    "robust_ucb": "moment",
-    "robust_moss": "moment",
-    "htinf": "nonnegative",
-    "opt_htinf": "nonnegative",
-    "adar_ucb": "nonnegative",
-    "uniinf": "nonnegative",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +48,7 @@ class InstanceBound:
 
     def binding(self, policy: str) -> float | None:
         """Returns the bound that binds a policy of this registry name; None if neither does."""
-        kind = CLASSES.get(policy)
+        kind = GUARANTEES[policy].binding_class if policy in GUARANTEES else None
         return None if kind is None else getattr(self, kind)
 
     def multiple(self, policy: str, regret: float, horizon: float) -> float | None:
