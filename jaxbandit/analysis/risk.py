@@ -16,6 +16,7 @@ from scipy import special
 
 from jaxbandit.analysis import statistics
 from jaxbandit.analysis.ranks import holm
+from jaxbandit.dataset.labels import environment_labels
 from jaxbandit.game import is_stationary
 
 SHARE = 4  # a game has failed if its regret exceeds T times the smallest gap over this
@@ -104,9 +105,7 @@ def claims(ds: xr.Dataset, environments: Mapping[str, Any], *, level: float = 0.
     statistics.check_level(level)
     if "regret" not in ds or not {"policy", "environment", "seed", "round"} <= set(ds.regret.dims):
         raise ValueError('claims() needs `regret` by policy, environment, seed and round; run with keep="seeds"')
-    labels = [str(label) for label in ds.environment.values]
-    if missing := [label for label in labels if label not in environments]:
-        raise ValueError(f"no environment is given for {missing[0]!r}; pass environments = {{label: environment}}")
+    labels = environment_labels(ds, environments)
     found = [
         _claims(
             ds.regret.sel(environment=label).transpose("policy", "seed", "round"), gaps_of(environments[label]), level

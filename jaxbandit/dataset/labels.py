@@ -1,13 +1,16 @@
 """Names in a dataset: its variables, their dimensions, and a label for every policy and environment."""
 
 import itertools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxbandit.grid import Grid, text
 from jaxbandit.types import field_values
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -75,6 +78,17 @@ def labels(grids: Sequence[tuple[str, Grid]]) -> list[str]:
         if seen[name] > 1:
             names[n] = f"{name}#{seen[name]}"
     return names
+
+
+def environment_labels(ds: "xr.Dataset", environments: Mapping[str, Any]) -> list[str]:
+    """Returns the labels of a dataset's environments; raises ``ValueError`` unless each environment is given."""
+    listed = [str(label) for label in ds.environment.values]
+    if missing := [label for label in listed if label not in environments]:
+        raise ValueError(
+            f"no environment is given for {missing[0]!r}; pass environments = {{label: environment}}, for example "
+            "environments = plots.environments_of(ds)"
+        )
+    return listed
 
 
 def _axis_names(policies: Grid, environments: Grid) -> dict[tuple[str, str], str]:

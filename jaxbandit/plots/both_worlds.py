@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit.dataset.labels import environment_labels
 from jaxbandit.game import is_stationary
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import above_zero, band_note, banded, lowest
@@ -42,13 +43,7 @@ def both_worlds(
     ds = labelled(ds)
     stats = banded(ds, level=level, method=method, simultaneous=simultaneous)
     stats = stats.isel(round=np.flatnonzero(stats["round"].values >= stats["round"].values[-1] / 10**decades))
-    labels = [str(label) for label in ds.environment.values]
-    unknown = [label for label in labels if label not in environments]
-    if unknown:
-        raise ValueError(
-            f"no environment is given for {unknown[0]!r}; pass environments = {{label: environment}}, for example "
-            "environments = plots.environments_of(ds)"
-        )
+    labels = environment_labels(ds, environments)
     left = [label for label in labels if is_stationary(environments[label])]
     right = [label for label in labels if label not in left]
     sides = {"stochastic": left, "adversarial": right}

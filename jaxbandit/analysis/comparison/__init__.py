@@ -21,6 +21,7 @@ from jaxbandit.analysis.comparison.form import Cell as Cell
 from jaxbandit.analysis.comparison.form import Comparison as Comparison
 from jaxbandit.analysis.comparison.form import Line as Line
 from jaxbandit.analysis.comparison.form import Row as Row
+from jaxbandit.dataset.labels import environment_labels
 from jaxbandit.game import is_stationary
 from jaxbandit.policies import POLICIES
 from jaxbandit.theory import guarantees
@@ -54,13 +55,7 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
     """
     if "regret" not in ds or not {"policy", "environment", "seed"} <= set(ds.regret.dims):
         raise ValueError('the table needs `regret` by policy, environment and seed; run a study with keep = "seeds"')
-    labels = [str(label) for label in ds.environment.values]
-    unknown = [label for label in labels if label not in environments]
-    if unknown:
-        raise ValueError(
-            f"no environment is given for {unknown[0]!r}; pass environments = {{label: environment}}, as "
-            "plots.environments_of makes them"
-        )
+    labels = environment_labels(ds, environments)
     stationary = {label: is_stationary(environments[label]) for label in labels}
     cells = ds.sizes["policy"] * len(labels)
     blocks = []
