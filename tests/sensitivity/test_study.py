@@ -106,7 +106,8 @@ def test_results_are_kept_and_found(tmp_path):
     # What a result does not depend on leaves it; what it does depend on makes it anew, as does a damaged file.
     (tmp_path / "out" / "sensitivity" / "sobol.nc").write_bytes(b"half a file")
     content = plan.model_dump(exclude_defaults=True)["sensitivity"] | {"num_trajectories": 4}
-    third = run(plan.changed(sensitivity=content))
+    with pytest.warns(UserWarning, match=r"sobol.nc is damaged .*; this file is not used"):
+        third = run(plan.changed(sensitivity=content))
     assert seen == [("local", True), ("sobol", False), ("morris", False)]
     xr.testing.assert_identical(third["sobol"], first["sobol"])
 
