@@ -33,7 +33,7 @@ class Exp3PlusPlus:
         \mathrm{UCB}_i = \min\{1, \bar L_i + r_i\}, \quad \mathrm{LCB}_i = \max\{0, \bar L_i - r_i\}, \\
         \varepsilon_i &= \min\Bigl\{\frac1{2K}, \eta_t, \frac{\beta \log t}{t \hat\Delta_i^2}\Bigr\}, \qquad
         \eta_t = \frac12 \sqrt{\frac{\log K}{t K}}, \\
-        x_{t,i} &= (1 - \textstyle\sum_j \varepsilon_j) \rho_i + \varepsilon_i, \qquad
+        x_{t,i} &= \Bigl(1 - \sum_j \varepsilon_j\Bigr) \rho_i + \varepsilon_i, \qquad
         \rho_i \propto \exp(-\eta_t \tilde L_i), \qquad \tilde\ell_{t,i} = \frac{\ell_{t,i}}{x_{t,i}} 1[i = i_t] .
 
     For losses in [0, 1]. Anytime. Regret :math:`O(\sqrt{K T \log K})` against an adversary and

@@ -151,7 +151,7 @@ class Symmetric(Located):
 
     @property
     def symmetric(self) -> bool:
-        """True: the noise around every mean is symmetric."""
+        """Whether the noise around every mean is symmetric, as it is here."""
         return True
 
     @abc.abstractmethod

@@ -52,7 +52,7 @@ class Schedule(abc.ABC):
 
     @property
     def loss_range(self) -> tuple[float, float] | None:
-        """The law's range: schedules move the means of laws whose range they leave as it is."""
+        """The range of the law, which a schedule leaves as it is."""
         return getattr(self.law, "loss_range", None)
 
     @property
