@@ -168,6 +168,7 @@ def test_a_sum_may_be_off_by_a_thousandth(num_arms, excess, drawn):
     assert int(arms.sure_arm(jnp.asarray(sure))) == (num_arms - 1 if drawn else -1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_arms", [1, 3, 10, 32, 100])
 @pytest.mark.parametrize("spread", [0.3, 5.0])
 def test_prefix_sums_are_twice_as_precise_as_their_parts(num_arms, spread):

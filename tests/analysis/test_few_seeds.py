@@ -26,6 +26,7 @@ def test_the_normal_interval_is_exact_on_normal_samples(seeds):
     assert_count(int(((found.low > 0) | (found.high < 0)).sum()), 20_000, 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", SEEDS)
 def test_the_bootstrap_covers_normal_samples(seeds):
     """4000 studies, nominal 95 %, one point granted; with resamples of one value at 0, 2 seeds miss all, 3 19 %."""

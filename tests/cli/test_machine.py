@@ -26,6 +26,7 @@ def last_line(result):
     return result.output.strip().splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_bench_without_a_card_names_the_reason(monkeypatch):
     monkeypatch.setattr(cards, "bindings", lambda: StandIn(cards=0))
     result = CliRunner().invoke(app, ["bench", "--rounds", "5"])

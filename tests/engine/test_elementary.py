@@ -240,6 +240,7 @@ def worst(name, kind, count, function=None, seed=0):
 CASES = [(name, kind) for name in sorted(elementary.FUNCTIONS) for kind in DTYPES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_accuracy(name, kind):
     error, given, got = worst(name, kind, 500)
@@ -337,6 +338,7 @@ def any_bits(kind, count):
     return np.concatenate([bits.view(DTYPES[kind]), np.array([0.0, -0.0, INF, -INF, NAN, 1, -1], DTYPES[kind])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_bits_are_the_same_for_all_widths_and_processors(name, kind):
     given = [np.concatenate([part, any_bits(kind, 200)]) for part in arguments(name, kind, 40)]

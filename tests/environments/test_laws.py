@@ -111,6 +111,7 @@ def assert_uncorrelated(one, other, name):
 LEVELS = (0.5, 0.1, 1e-2, 1e-3, 1e-4, 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", played(CONTINUOUS))
 def test_quantiles_down_to_one_in_a_hundred_thousand(example):
     arm = len(example.laws) - 1

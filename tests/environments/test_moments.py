@@ -19,6 +19,7 @@ from tests.support.samples import ALL, CONTINUOUS, sample
 WITH_DENSITY = [param for param in CONTINUOUS if hasattr(param.values[0].laws[0], "pdf")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 1.1, 1.9])
 @pytest.mark.parametrize("example", WITH_DENSITY)
 def test_moment_is_that_of_the_largest_arm(example, alpha):
@@ -109,6 +110,7 @@ def test_a_moment_that_does_not_exist_is_refused(example):
 # What the theory assumes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", ALL)
 def test_truncated_nonnegative_is_told_of_the_best_arm(example):
     """E[l 1(|l| > M)] >= 0 for the best arm, on a sample; z = 5."""

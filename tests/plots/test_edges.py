@@ -33,6 +33,7 @@ def test_a_policy_that_stops_is_fitted_over_the_rounds_it_played(shown):
     np.testing.assert_allclose(line.get_ydata(), whole.mean("seed").sel(round=slice(None, last)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environments", [1, 3])
 def test_notes_fit_on_their_figure(environments, monkeypatch):
     outside = []

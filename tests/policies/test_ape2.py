@@ -56,6 +56,7 @@ def test_influence_function(order):
     assert (np.exp(-psi) <= (1 - z + power) * (1 + 1e-9)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("form", ["exact", "bounded"])
 @pytest.mark.parametrize("order", [1.01, 1.2, 1.5, 2.0])

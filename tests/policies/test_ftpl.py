@@ -19,6 +19,7 @@ def exact(scaled):
 CASES = [[0.0, 0.5, 1.5], [0.0, 0.0], [0.0] * 10, [0.0, 30.0], [0.0, 1.0, 100.0, 1e4], [0.0, *[1e3] * 9]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scaled", CASES, ids=str)
 @pytest.mark.usefixtures("x64")
 def test_weights_are_exact_to_the_promised_error(scaled):

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit.engine import blocks, checkpoint, run_job
+from jaxbandit.engine import blocks, checkpoint, native, run_job
 from jaxbandit.runs import player
 from jaxbandit.runs.campaign import Report
 from jaxbandit.store import cellfile
@@ -206,17 +206,19 @@ def test_all_games_under_way_are_saved_when_it_is_stopped(tmp_path, monkeypatch)
     plan = study(**SMALL, horizon=500, num_seeds=128, record=[7, 450, 500])
     expected, _ = run(plan, tmp_path / "whole")
     stop, begun = threading.Event(), threading.Barrier(2, timeout=60)
-    original = blocks.play
+    original, seen = native.games.Block.advance, set()
 
-    def play(*args):
-        begun.wait()
-        return original(*args)
+    def advance(block, *args):
+        original(block, *args)
+        if id(block) not in seen:  # neither block is stopped before both have played a call
+            seen.add(id(block))
+            begun.wait()
 
-    monkeypatch.setattr(blocks, "play", play)
+    monkeypatch.setattr(native.games.Block, "advance", advance)
     with pytest.raises(KeyboardInterrupt):
         engine = jb.Engine(block=64, chunk=64, devices=2)
         jb.run(plan, tmp_path / "cut", engine=engine, notice=lambda *_: stop.set(), stop=stop)
-    monkeypatch.setattr(blocks, "play", original)
+    monkeypatch.setattr(native.games.Block, "advance", original)
     saved = [checkpoint.unpack(path.read_bytes())[1] for path in (tmp_path / "cut" / "checkpoints").iterdir()]
     assert len(saved) == 2 and all(0 < about["t"] < 500 for about in saved)
     ds, _ = run(plan, tmp_path / "cut")
