@@ -209,10 +209,11 @@ def test_all_games_under_way_are_saved_when_it_is_stopped(tmp_path, monkeypatch)
     original, seen = native.games.Block.advance, set()
 
     def advance(block, *args):
-        original(block, *args)
+        played = original(block, *args)
         if id(block) not in seen:  # neither block is stopped before both have played a call
             seen.add(id(block))
             begun.wait()
+        return played
 
     monkeypatch.setattr(native.games.Block, "advance", advance)
     with pytest.raises(KeyboardInterrupt):
