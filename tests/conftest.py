@@ -30,6 +30,15 @@ def x64():
 
 
 @pytest.fixture
+def done(tmp_path):
+    """A finished study: its dataset and its directory."""
+    import jaxbandit as jb
+    from tests.support.stores import ENGINE, STUDY
+
+    return jb.run(STUDY, tmp_path / "done", engine=ENGINE).load(), tmp_path / "done"
+
+
+@pytest.fixture
 def shown(monkeypatch):
     """What was on the figures when they were saved: legends, titles, notes, texts of the panels, lines."""
     from jaxbandit.plots import style  # with matplotlib: late

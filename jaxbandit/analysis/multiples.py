@@ -54,5 +54,5 @@ def _bound(environment: Any) -> InstanceBound | None:
         return None
     try:
         return instance_bound(environment)
-    except (ValueError, NotImplementedError):  # for example, one arm, or a table in stored order
+    except ValueError:  # for example, one arm, or a table in stored order
         return None

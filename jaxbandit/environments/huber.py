@@ -98,8 +98,8 @@ class Huber:
     def at_horizon(self, horizon: int) -> Self:
         """Returns the environment for a run of ``horizon`` rounds."""
         parts = {"law": self.law, "outliers": self.outliers}
-        told = {name: part.at_horizon(horizon) for name, part in parts.items() if hasattr(part, "at_horizon")}
-        changed = {name: part for name, part in told.items() if part is not parts[name]}
+        played = {name: part.at_horizon(horizon) for name, part in parts.items() if hasattr(part, "at_horizon")}
+        changed = {name: part for name, part in played.items() if part is not parts[name]}
         return dataclasses.replace(self, **changed) if changed else self  # pyright: ignore[reportArgumentType]
 
     def moment(self, alpha: float) -> float:

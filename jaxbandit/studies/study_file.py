@@ -43,8 +43,8 @@ def problems(errors: Sequence[Mapping[str, Any]], examples: Mapping[str, str] | 
       errors: The result of ``ValidationError.errors()``.
       examples: For each field, the text to write if it is missing.
     """
-    told = list(dict.fromkeys(_problem(error, examples or {}) for error in errors))
-    return "; ".join([*told[:MOST], *([f"and {len(told) - MOST} more problems"] if len(told) > MOST else [])])
+    found = list(dict.fromkeys(_problem(error, examples or {}) for error in errors))
+    return "; ".join([*found[:MOST], *([f"and {len(found) - MOST} more problems"] if len(found) > MOST else [])])
 
 
 def _problem(error: Mapping[str, Any], examples: Mapping[str, str]) -> str:

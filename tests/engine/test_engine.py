@@ -122,16 +122,16 @@ def test_bits_of_many_arms_do_not_depend_on_the_block():
     assert_same_bits(run(600, engine=jb.Engine(devices=1)), run(600, engine=jb.Engine(block=13)))
 
 
-TOLD = {"moment_order": 2.0, "moment_bound": 1.0}
+GIVEN = {"moment_order": 2.0, "moment_bound": 1.0}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     "policy",
     [
-        jb.RobustUCB(**TOLD, estimator="catoni"),
-        jb.RobustUCB(**TOLD, estimator="median_of_means", max_rounds=HORIZON),
-        jb.RobustMOSS(horizon=HORIZON, **TOLD),
+        jb.RobustUCB(**GIVEN, estimator="catoni"),
+        jb.RobustUCB(**GIVEN, estimator="median_of_means", max_rounds=HORIZON),
+        jb.RobustMOSS(horizon=HORIZON, **GIVEN),
         jb.AdaRUCB(horizon=HORIZON),
     ],
     ids=["catoni", "median_of_means", "robust_moss", "adar_ucb"],

@@ -45,7 +45,7 @@ def uniforms(key, num_arms):
 
 
 EXACT = {"form": "exact", "max_rounds": ROUNDS}
-TOLD = {"horizon": ROUNDS, "moment_order": 1.5, "moment_bound": 1.0, "failure_probability": 1e-3}
+GIVEN = {"horizon": ROUNDS, "moment_order": 1.5, "moment_bound": 1.0, "failure_probability": 1e-3}
 
 CASES = [
     Case("uniinf", uniinf.UniINF, {"horizon": ROUNDS}),
@@ -77,10 +77,10 @@ CASES = [
     Case("ape2", ape2.APE2, {"moment_order": 1.5, "scale": 1.0}, EXACT, noise=upper_uniforms),
     Case("mr_ucb", ape2.MRUCB, {"horizon": ROUNDS, "moment_order": 2.0, "scale": 0.5}, EXACT),
     Case("mr_ape", ape2.MRAPE, {"horizon": ROUNDS, "moment_order": 1.2, "scale": 2.0}, EXACT, noise=uniforms),
-    Case("omd_lb_ht", sao_ht.OMDLBHT, TOLD),
-    Case("sao_ht", sao_ht.SAOHT, TOLD),
-    Case("sao_ht", sao_ht.SAOHT, TOLD | {"constant_scale": 0.01}),
-    Case("sao_ht", sao_ht.SAOHT, TOLD | {"moment_order": 2.0, "moment_bound": 3.0, "constant_scale": 0.002}),
+    Case("omd_lb_ht", sao_ht.OMDLBHT, GIVEN),
+    Case("sao_ht", sao_ht.SAOHT, GIVEN),
+    Case("sao_ht", sao_ht.SAOHT, GIVEN | {"constant_scale": 0.01}),
+    Case("sao_ht", sao_ht.SAOHT, GIVEN | {"moment_order": 2.0, "moment_bound": 3.0, "constant_scale": 0.002}),
     Case("robust_moss", robust_moss.RobustMOSS, {"horizon": ROUNDS, "moment_order": 1.5, "moment_bound": 1.0}),
     Case(
         "robust_moss",

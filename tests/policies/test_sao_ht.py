@@ -11,7 +11,7 @@ from tests.reference import sao_ht
 from tests.support.policies import quick_jit
 from tests.support.references import Table, chosen, heavy_tailed_losses, states_after
 
-TOLD = {"moment_bound": 1.0, "failure_probability": 1e-3}
+GIVEN = {"moment_bound": 1.0, "failure_probability": 1e-3}
 
 
 def played(policy, num_arms, arms, losses):
@@ -35,7 +35,7 @@ def test_omd_pinned_numbers():
 
 @pytest.mark.usefixtures("x64")
 def test_sao_pinned_numbers():
-    policy = jb.SAOHT(horizon=1_000.0, moment_order=1.5, **TOLD)
+    policy = jb.SAOHT(horizon=1_000.0, moment_order=1.5, **GIVEN)
     np.testing.assert_allclose(policy._log_beta(3), 26.23942951, rtol=1e-9)
     np.testing.assert_allclose(policy._width(jnp.float64(4), 3), 309.7188407, rtol=1e-9)
     states = played(policy, 3, (0, 1, 2, 0, 1, 2), (0.05, -0.03, 0.4, 0.06, 0.3, -0.02))
@@ -43,7 +43,7 @@ def test_sao_pinned_numbers():
     np.testing.assert_allclose(states[3].mean_estimate, (0.05, -0.03, 0), atol=1e-12)
     np.testing.assert_allclose(states[6].cumulative_loss, (0.33, 0.81, 1.14), rtol=1e-9)
     np.testing.assert_allclose(states[6].mean_estimate, (0.055, -0.015, -0.01), rtol=1e-9)
-    skips = jb.SAOHT(horizon=1_000.0, moment_order=1.5, initial_rounds="skipped", **TOLD)
+    skips = jb.SAOHT(horizon=1_000.0, moment_order=1.5, initial_rounds="skipped", **GIVEN)
     np.testing.assert_allclose(played(skips, 3, (0, 1, 2), (0.05, -0.03, 0.4))[3].cumulative_loss, 0)
 
 
@@ -80,7 +80,7 @@ def test_mirror_step_on_any_input(num_arms, dtype, tolerance):
 
 @pytest.mark.usefixtures("x64")
 def test_invariants_of_omd():
-    policy = jb.OMDLBHT(horizon=400.0, moment_order=1.5, constant_scale=1e-3, **TOLD)
+    policy = jb.OMDLBHT(horizon=400.0, moment_order=1.5, constant_scale=1e-3, **GIVEN)
     losses = heavy_tailed_losses(400, 3, seed=1)
     rng = np.random.default_rng(0)
     states = played(

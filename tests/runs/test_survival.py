@@ -24,12 +24,6 @@ from tests.support.helpers import PEAK, knows_peak
 from tests.support.stores import ENGINE, STUDY, assert_same, cell_paths
 
 
-@pytest.fixture
-def done(tmp_path):
-    """A finished study: its dataset and its directory."""
-    return jb.run(STUDY, tmp_path / "done", engine=ENGINE).load(), tmp_path / "done"
-
-
 def test_two_runs_at_once(done):
     _, directory = done
     with Store(directory).locked(), pytest.raises(StoreError, match=rf"in use by process {os.getpid()} on .*--out"):

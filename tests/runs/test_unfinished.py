@@ -7,7 +7,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.runs import unfinished
 from jaxbandit.store.directory import Store
-from tests.support.store_cases import assert_same
+from tests.support.stores import assert_same
 
 ENGINE = jb.Engine(block=16, devices=1, checkpoint=0.0, chunk=100)
 

@@ -8,7 +8,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.runs import teams
 from jaxbandit.store.directory import StoreError
-from tests.support.store_cases import ENGINE, STUDY, assert_same
+from tests.support.stores import ENGINE, STUDY, assert_same
 
 
 def test_tables_of_another_directory_reach_the_workers(tmp_path):

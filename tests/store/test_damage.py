@@ -13,12 +13,6 @@ from jaxbandit.store.directory import StoreError
 from tests.support.stores import ENGINE, STUDY, assert_same, cell_paths
 
 
-@pytest.fixture
-def done(tmp_path):
-    """A finished study: its dataset and its directory."""
-    return jb.run(STUDY, tmp_path / "done", engine=ENGINE).load(), tmp_path / "done"
-
-
 def test_a_stationary_environment_has_simulates_numbers(done):
     means = [[0.2, 0.8], [0.4, 0.5], [0.1, 0.3]]
     expected = jb.simulate(

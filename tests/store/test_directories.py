@@ -11,9 +11,7 @@ import jaxbandit as jb
 from jaxbandit import cli
 from jaxbandit.store import directory as store
 from jaxbandit.store.directory import Store, StoreError
-from tests.support.store_cases import ENGINE, STUDY, assert_same, done
-
-__all__ = ["done"]
+from tests.support.stores import ENGINE, STUDY, assert_same
 
 
 def test_foreign_files_are_left_alone(done):

@@ -14,9 +14,7 @@ from jaxbandit.search import study as searches
 from jaxbandit.search import traces
 from jaxbandit.store import assemble, cellfile, seal
 from jaxbandit.store.directory import StoreError
-from tests.support.store_cases import ENGINE, STUDY, assert_same, cell_paths, done
-
-__all__ = ["done"]
+from tests.support.stores import ENGINE, STUDY, assert_same, cell_paths
 
 
 def unseal(path):

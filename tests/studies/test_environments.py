@@ -66,7 +66,7 @@ def test_environments_that_depend_on_the_horizon_play_as_in_simulate(entry, envi
     assert played(study(entry), tmp_path)[1].found == report.played > 0
 
 
-SWAP, TOLD = {"name": "swap", "law": LAW}, {"horizon": 40}
+SWAP, GIVEN = {"name": "swap", "law": LAW}, {"horizon": 40}
 HARD = {"name": "minimax_hard", "num_arms": 2, "moment_order": 1.5}
 CORRUPTED = {"name": "corrupted", "law": LAW, "budget": 5}
 
@@ -74,10 +74,10 @@ CORRUPTED = {"name": "corrupted", "law": LAW, "budget": 5}
 @pytest.mark.parametrize(
     ("environment", "told"),
     [
-        (SWAP, SWAP | TOLD),
-        (CORRUPTED, CORRUPTED | TOLD),
-        (HARD, HARD | TOLD),
-        ({"name": "switching", "law": SWAP}, {"name": "switching", "law": SWAP | TOLD}),
+        (SWAP, SWAP | GIVEN),
+        (CORRUPTED, CORRUPTED | GIVEN),
+        (HARD, HARD | GIVEN),
+        ({"name": "switching", "law": SWAP}, {"name": "switching", "law": SWAP | GIVEN}),
     ],
     ids=["swap", "corrupted", "minimax_hard", "inside"],
 )

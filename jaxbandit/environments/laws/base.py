@@ -74,7 +74,7 @@ class Law(abc.ABC):
 
     def quantile(self, below: np.ndarray, above: np.ndarray, arm: int) -> np.ndarray:
         """Returns the z with P(l <= z) = ``below`` and P(l > z) = ``above``; on the host in float64."""
-        raise NotImplementedError(
+        raise ValueError(
             f"{type(self).__name__} has no quantile function; declare quantile(below, above, arm) or points(arm)"
         )
 
