@@ -12,7 +12,7 @@ from jaxbandit.types import field_values
 if TYPE_CHECKING:
     import xarray as xr
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)  # new levels come last: older cells lack them
 
 _RESERVED = {"seed", "round", "arm", "policy", "environment"}  # dimensions of every dataset: such a field is renamed
 

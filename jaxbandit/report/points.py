@@ -55,10 +55,9 @@ def explorer(findings: Findings) -> dict[str, Any]:
         "mean": stats.regret_mean,
         "low": stats.regret_low,
         "high": stats.regret_high,
-        "rare_low": stats.regret_quantile.isel(quantile=0),
-        "rare_high": stats.regret_quantile.isel(quantile=-1),
+        "rare_low": stats.regret_quantile.sel(quantile=0.05),
+        "rare_high": stats.regret_quantile.sel(quantile=0.95),
     }
-    levels = [f"{100 * float(q):g}" for q in stats["quantile"].values[[0, -1]]]
     return {
         "rounds": [int(n) for n in ds["round"].values],
         "policies": [point | look(n) for n, point in enumerate(points(ds, "policy"))],
@@ -67,7 +66,7 @@ def explorer(findings: Findings) -> dict[str, Any]:
         "bounds": [_bound(findings, str(label)) for label in ds.environment.values],
         "shown": _shown(findings),
         "band": f"of the mean: {stats.attrs['band']}",
-        "rare": f"{levels[0]} to {levels[1]} % of the games",
+        "rare": "5 to 95 % of the games",
         "heat": style.HEAT.capitalize(),
     }
 

@@ -188,7 +188,10 @@ def _contradictions(header: Header, file: Any) -> Iterator[str]:
     seeds = file["seed"]
     if seeds.shape != (header.num_seeds,) or (seeds[:] != np.arange(header.first, header.last)).any():
         yield "its seeds are not those of its header"
-    sizes = {"seed": header.num_seeds, "round": rounds.size, "quantile": len(QUANTILES)}
+    levels = file["quantile"][:].tolist() if "quantile" in file else []
+    if levels != list(QUANTILES[: len(levels)]):
+        yield f"its quantiles are {levels}"
+    sizes = {"seed": header.num_seeds, "round": rounds.size, "quantile": len(levels)}
     for name in header.variables:
         shape = file[name].shape
         dims = variable_dims(name, len(shape), "regret" in header.variables)
@@ -222,12 +225,19 @@ def _read(header: Header, take: Any) -> Any:
 
 def read_variables(header: Header) -> dict[str, np.ndarray]:
     """Reads all variables of a file."""
-    return _read(header, lambda file: {name: np.asarray(file[name][...]) for name in header.variables})
+    return _read(header, lambda file: {name: _values(name, file[name][...]) for name in header.variables})
 
 
 def read_part(header: Header, name: str, key: Any = ...) -> np.ndarray:
     """Reads a variable of a file, or its part at ``key``."""
-    return _read(header, lambda file: np.asarray(file[name][key]))
+    return _read(header, lambda file: _values(name, file[name][key]))
+
+
+def _values(name: str, values: np.ndarray) -> np.ndarray:
+    """Returns values as they are now kept: earlier versions kept fewer levels of quantiles, the others are NaN."""
+    values = np.asarray(values)
+    missing = len(QUANTILES) - len(values) if name == "regret_quantile" else 0
+    return np.concatenate([values, np.full((missing, *values.shape[1:]), np.nan)]) if missing else values
 
 
 def read_shapes(header: Header) -> dict[str, tuple[tuple[int, ...], np.dtype]]:

@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 import jaxbandit as jb
+from jaxbandit.dataset import labels, results
 from jaxbandit.engine import blocks, checkpoint, native, run_job
 from jaxbandit.runs import player
 from jaxbandit.runs.campaign import Report
@@ -135,6 +136,19 @@ def test_summaries_are_those_of_simulate_and_pool(tmp_path):
     for name in ("regret_mean", "regret_stderr", "loss", "pulls"):
         np.testing.assert_allclose(pooled[name], at_once[name], rtol=1e-12, err_msg=name)
     assert pooled.seeds.item() == 100
+
+
+def test_summaries_of_fewer_quantiles_are_read_and_go_on(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:  # as an earlier version kept them
+        for module in (cellfile, labels):
+            patch.setattr(module, "QUANTILES", labels.QUANTILES[:5])
+        patch.setattr(results.summarise, "__defaults__", (labels.QUANTILES[:5],))
+        run(study(keep="summary", num_seeds=60, **SMALL), tmp_path)
+    old = jb.load(tmp_path).regret_quantile.squeeze().sel(round=60)
+    assert old.sizes["quantile"] == 6 and np.isnan(old[5]) and np.isfinite(old[:5]).all()
+    longer, report = run(study(keep="summary", num_seeds=60, horizon=90, record=[60, 90], **SMALL), tmp_path)
+    assert report.played == 1
+    assert np.isfinite(longer.regret_quantile.sel(round=90)).all()
 
 
 def test_seeds_are_added_until_the_precision_is_reached(tmp_path):
