@@ -22,7 +22,7 @@ app = typer.Typer(
 add_command(app, play.run, Panel.RUN, kept=play.KEPT)
 add_command(app, play.plan, Panel.RUN)
 add_command(app, certificate.certify, Panel.RUN)
-add_command(app, reproduce.reproduce, Panel.RUN, kept=reproduce.KEPT)
+add_command(app, reproduce.reproduce, Panel.RUN, kept=play.KEPT)
 add_command(app, look.report, Panel.LOOK)
 add_command(app, look.plot, Panel.LOOK)
 add_command(app, search.tune, Panel.SEARCH, kept=search.KEPT_STEPS)

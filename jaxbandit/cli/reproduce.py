@@ -10,8 +10,6 @@ from rich.table import Table
 from jaxbandit.cli.options import RESULTS, Data, make_console
 from jaxbandit.progress import bar
 
-KEPT = "finished cells and checkpoints of games under way are kept"
-
 
 def reproduce(
     name: Annotated[str | None, typer.Argument(help="A study or a table of the docs; default all of them.")] = None,
@@ -24,8 +22,9 @@ def reproduce(
         typer.Option("--root", help="A checkout; default the current directory, else that of the package."),
     ] = None,
     out: Annotated[
-        pathlib.Path, typer.Option("--out", help="Parent of the results directories, one for each study.")
-    ] = RESULTS,
+        pathlib.Path | None,
+        typer.Option("--out", help="Directory for the results, with one directory for each study; default results."),
+    ] = None,
     data: Data = None,
     stop: threading.Event,
 ) -> None:
@@ -58,7 +57,7 @@ def reproduce(
                 published.reproduce(
                     place,
                     study,
-                    out / study,
+                    (out or RESULTS) / study,
                     check=check,
                     data=data,
                     notice=lambda done, total, cells, of, progress=progress: progress(
