@@ -33,6 +33,7 @@ LAYERS = [
     {"sensitivity"},
     {"search"},
     {"report"},
+    {"published"},
     {"__init__"},
     {"cli"},
     {"__main__", "moved"},

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from jaxbandit.cli import certificate, look, machine, play, reference, search
+from jaxbandit.cli import certificate, look, machine, play, reference, reproduce, search
 from jaxbandit.cli.commands import Panel, add_command
 from jaxbandit.engine import CardError
 from jaxbandit.store.directory import StoreError
@@ -22,6 +22,7 @@ app = typer.Typer(
 add_command(app, play.run, Panel.RUN, kept=play.KEPT)
 add_command(app, play.plan, Panel.RUN)
 add_command(app, certificate.certify, Panel.RUN)
+add_command(app, reproduce.reproduce, Panel.RUN, kept=play.KEPT)
 add_command(app, look.report, Panel.LOOK)
 add_command(app, look.plot, Panel.LOOK)
 add_command(app, search.tune, Panel.SEARCH, kept=search.KEPT_STEPS)

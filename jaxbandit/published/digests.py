@@ -1,0 +1,69 @@
+"""Short digests of studies: the first rounds of the first games of every pair, which take seconds to play.
+
+Machine code gives the same bits on every processor, so a digest that differs means that the numbers of the study are
+others than they were.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxbandit.engine import Engine, Job, Timing, by_program, run_job
+from jaxbandit.studies.study import Study
+
+ROUNDS, SEEDS, DIGITS = 64, 4, 12
+# Settings that no game depends on.
+APART = {"title", "figures", "quick_policies", "needs_data", "extendable"}
+
+
+def digest(study: Study) -> str:
+    """Returns the digest of a study: of its settings, and of regret and loss in its first rounds and games.
+
+    The games are those of the study, with its horizon, stopped early. Every policy and every swept value is among them,
+    but of environments that differ in the number of arms only those with the fewest, because another number of arms is
+    another program to compile. The version is no part of the digest: if the numbers stay, then the digest stays.
+    """
+    found = hashlib.sha256(json.dumps(_settings(study), sort_keys=True).encode())
+    for values in _first_games(study):
+        found.update(np.ascontiguousarray(values, "<f8").tobytes())
+    return found.hexdigest()[:DIGITS]
+
+
+def _settings(study: Study) -> dict:
+    return {name: value for name, value in study.model_dump(exclude_defaults=True).items() if name not in APART}
+
+
+def _first_games(study: Study) -> list[np.ndarray]:
+    """Returns regret and loss after the first rounds, [pair, seed] each; those of pairs that are left out are 0."""
+    pairs = [(pair.policy, pair.environment) for pair in study.resolved.pairs()]
+    found = np.zeros((2, len(pairs), SEEDS))
+    record = np.array([min(ROUNDS, study.rounds()[-1])])
+    with jax.enable_x64(study.dtype == "float64"):
+        for group in _programs(pairs):
+            job = Job.of([pairs[pair] for pair in group], SEEDS, record, seed=study.seed)
+
+            def sink(lanes: np.ndarray, block: dict[str, np.ndarray], group=group) -> None:
+                places = np.asarray(group)[lanes // SEEDS], lanes % SEEDS
+                found[(0, *places)], found[(1, *places)] = block["regret"][:, -1], block["loss"][:, -1]
+
+            run_job(job, Engine(way="native"), sink, lambda *_: None, Timing())
+    return list(found)
+
+
+def _programs(pairs: Sequence[tuple[Any, Any]]) -> list[Sequence[int]]:
+    """Returns the numbers of the pairs that are played, by program."""
+    fewest: dict[Any, int] = {}
+    groups = list(by_program(pairs))
+    for group in groups:
+        key, arms = _kind(pairs[group[0]]), pairs[group[0]][1].num_arms
+        fewest[key] = min(arms, fewest.get(key, arms))
+    return [group for group in groups if pairs[group[0]][1].num_arms == fewest[_kind(pairs[group[0]])]]
+
+
+def _kind(pair: tuple[Any, Any]) -> Any:
+    policy, environment = pair
+    return jax.tree.structure(policy), type(environment), type(getattr(environment, "law", None))

@@ -1,0 +1,39 @@
+"""The registry of published tables: for each its study and the function that makes it.
+
+To publish a table, add a line here, put ``<!-- reproduce NAME -->`` and ``<!-- end of NAME -->`` on a page, and run
+``jaxbandit reproduce STUDY``. The same table may be on several pages.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+from jaxbandit.published import tables
+from jaxbandit.published.tables import Results
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A published table.
+
+    Attributes:
+      study: Name of the study file in ``experiments``, without its ending.
+      make: Function that makes the Markdown from the study's results.
+    """
+
+    study: str
+    make: Callable[[Results], str]
+
+
+TABLES: dict[str, Table] = {
+    "jackpot": Table("jackpot", tables.final_regret({"jackpot": "`jackpot`", "reflected": "`reflected`"})),
+    "tail_reversed": Table(
+        "tail_reversed",
+        tables.final_regret(
+            {
+                "tail_reversed[tail_index=1.1111]": "`tail_reversed`, alpha = 1.1",
+                "tail_reversed[tail_index=1.5556]": "`tail_reversed`, alpha = 1.5",
+                "pareto": "`pareto`, alpha = 1.5",
+            }
+        ),
+    ),
+}

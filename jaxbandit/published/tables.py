@@ -1,0 +1,259 @@
+"""Makers of published tables: functions that turn the results of a study into Markdown."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit.analysis import comparison, growth, risk, statistics
+from jaxbandit.analysis.comparison import writers
+from jaxbandit.plots import common
+from jaxbandit.studies.study import Study
+from jaxbandit.theory import guarantees
+
+LETTERS = {"α": "alpha", "σ": "sigma"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Results:
+    """The results of a study.
+
+    Attributes:
+      study: The study.
+      ds: Its dataset, by ``policy``, ``environment``, ``seed`` and ``round``.
+    """
+
+    study: Study
+    ds: xr.Dataset
+
+    @property
+    def environments(self) -> dict[str, Any]:
+        """The environments by label."""
+        return dict(zip(map(str, self.ds.environment.values), self.study.resolved.points, strict=True))
+
+    def policies(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Returns labels of policies with the names that a table shows; all if none are chosen."""
+        labels = [str(label) for label in self.ds.policy.values]
+        return _chosen(labels, chosen) if chosen else {label: common.pretty(label) for label in labels}
+
+    def places(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Returns labels of environments with the headings that a table shows; all if none are chosen."""
+        labels = [str(label) for label in self.ds.environment.values]
+        return _chosen(labels, chosen) if chosen else {label: f"`{label}`" for label in labels}
+
+    def regret(self, policy: str, environment: str) -> xr.DataArray:
+        """Returns the regret of a pair, [seed, round], up to the last round it was played to, in memory."""
+        pair = self.ds.regret.sel(policy=policy, environment=environment).load()
+        return pair.dropna("round", how="all").dropna("seed", how="any")
+
+
+Maker = Callable[[Results], str]
+
+
+def final_regret(
+    environments: Mapping[str, str] | None = None,
+    policies: Mapping[str, str] | None = None,
+    *,
+    given: bool = False,
+    quantile: bool = False,
+) -> Maker:
+    """Makes a table of final regret, a row for each policy and a column for each environment: mean ± standard error.
+
+    Args:
+      environments: Labels, or starts of labels, with their headings; default all.
+      policies: Labels, or starts of labels, with their names; default all.
+      given: Whether a column says what each policy must be given, the unit of the losses included.
+      quantile: Whether the 99 % quantile stands beside each mean.
+    """
+
+    def make(results: Results) -> str:
+        rows, places = results.policies(policies), results.places(environments)
+        heads = ["mean regret ± standard error"]
+        heads += ["given"] if given else []
+        for heading in places.values():
+            heads += [heading, "99 % quantile"] if quantile else [heading]
+        lines = []
+        for label, name in rows.items():
+            cells = [name] + ([given_text(label)] if given else [])
+            for place in places:
+                regret = results.regret(label, place)
+                last, stop = regret.isel(round=-1).values, _stop(regret, results)
+                cells.append(mean_text(last) + stop)
+                cells += [number(float(np.quantile(last, 0.99)))] if quantile else []
+            lines.append(cells)
+        return markdown(heads, lines, left=2 if given else 1)
+
+    return make
+
+
+def pairs(
+    environments: Mapping[str, str] | None = None, policies: Mapping[str, str] | None = None, *, growing: bool = True
+) -> Maker:
+    """Makes a table with a row for each pair: interval of the mean, 99 % quantile, failure rate, exponent, verdict.
+
+    Args:
+      environments: Labels, or starts of labels, with their headings; default all.
+      policies: Labels, or starts of labels, with their names; default all.
+      growing: Whether the exponent of T and the verdict on the gains per doubling are shown.
+    """
+
+    def make(results: Results) -> str:
+        rows, places = results.policies(policies), results.places(environments)
+        heads = ["environment", "policy", "given", "mean regret (95 %)", "99 % quantile", "P(R > T Delta / 4) (95 %)"]
+        heads += ["exponent of T", "gains per doubling"] if growing else []
+        lines = []
+        for place, heading in places.items():
+            gaps = risk.gaps_of(results.environments[place])
+            for label, name in rows.items():
+                regret = results.regret(label, place)
+                if regret.size == 0:
+                    continue
+                last = regret.isel(round=-1)
+                band = statistics.band(last, num_resamples=comparison.RESAMPLES)
+                mean = interval_text(float(band["mean"]), float(band.low), float(band.high)) + _stop(regret, results)
+                shaky = "\\*" if risk.fragile(last.values) else ""
+                cells = [heading, name, given_text(label), mean + shaky, number(float(np.quantile(last.values, 0.99)))]
+                cells.append("" if gaps is None else _rate(risk.failure_rate(regret, gaps)))
+                if growing:
+                    cell = comparison.measured(regret, None, cells=len(rows) * len(places))
+                    cells += [growth.exponent_text(*cell.exponent), writers.regime(cell)] if cell else ["", ""]
+                lines.append(cells)
+        table = markdown(heads, lines, left=3)
+        return table + ("\n\n\\* The mean rests on few games." if any("\\*" in line[3] for line in lines) else "")
+
+    return make
+
+
+def sweep(
+    x: str,
+    environments: Sequence[str] = (),
+    policies: Sequence[str] = (),
+    *,
+    relative: bool = False,
+    shown: Callable[[float], str] = "{:g}".format,
+) -> Maker:
+    """Makes a table of mean regret ± standard error over a swept value.
+
+    Args:
+      x: The swept value: a field of the policies or environments, ``gap`` or ``unit``.
+      environments: Labels, or first words of labels; default all.
+      policies: Labels, or first words of labels; default all.
+      relative: Whether regret is divided by the value.
+      shown: Function that writes a value as a heading.
+    """
+
+    def make(results: Results) -> str:
+        ds = common.chosen(results.ds, policies, environments)
+        side = common.side_of(ds, x)
+        values = common.axis_values(ds, x, results.environments)
+        columns = sorted({float(value) for value in values if not np.isnan(value)})
+        cells: dict[str, dict[float, str]] = {}
+        for place in map(str, ds.environment.values):
+            for label in map(str, ds.policy.values):
+                labels = {"policy": label, "environment": place}
+                value = float(values[list(map(str, ds[side].values)).index(labels[side])])
+                other = "environment" if side == "policy" else "policy"
+                name = common.pretty(common.head(labels["policy"]))
+                if ds.sizes[other] > 1 and len({common.head(one) for one in ds.environment.values}) > 1:
+                    name += f", `{common.head(place)}`"
+                last = results.regret(label, place).isel(round=-1).values / (value if relative else 1)
+                if math.isnan(value):  # a policy without the swept value has one number for all of them
+                    cells.setdefault(name, {}).update(dict.fromkeys(columns, mean_text(last)))
+                else:
+                    cells.setdefault(name, {})[value] = mean_text(last)
+        head = f"mean regret{' / ' + common.axis_name(x) if relative else ''}; {common.axis_name(x)}"
+        lines = [[name, *(row.get(column, "") for column in columns)] for name, row in cells.items()]
+        return markdown([head, *map(shown, columns)], lines)
+
+    return make
+
+
+def table1(results: Results) -> str:
+    """Makes the measured Table 1, with a table for each number of arms."""
+    found = comparison.compared(results.ds, environments=results.environments, title=results.study.title)
+    return writers.to_markdown(found).partition("\n\n")[2]  # the page has its own heading
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+    """Returns a table in GitHub's Markdown; the first ``left`` columns are text, the others numbers."""
+    lines = [heads, ["---"] * left + ["---:"] * (len(heads) - left), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def mean_text(values: np.ndarray) -> str:
+    """Returns a mean with its standard error, the error to two digits and the mean to the same place.
+
+    Example:
+      >>> mean_text(np.array([1.0, 2.0, 3.0, 6.0])), mean_text(np.array([1234.5, 1210.0])), mean_text(np.array([7.0]))
+      ('3.0 ± 1.1', '1,222 ± 12', '7')
+    """
+    if values.size == 0:
+        return "–"
+    mean, error = (float(part) for part in statistics.mean_and_stderr(np.asarray(values, np.float64)))
+    if not math.isfinite(error) or error == 0:
+        return number(mean)
+    places = max(0, 1 - math.floor(math.log10(error)))
+    return f"{_places(mean, places)} ± {_places(error, places)}"
+
+
+def interval_text(value: float, low: float, high: float) -> str:
+    """Returns a value with its limits, to two digits of half the interval.
+
+    Example:
+      >>> interval_text(1234.5, 1200.2, 1270.9), interval_text(-0.5, -0.61, -0.41)
+      ('1,234 (1,200 to 1,271)', '−0.50 (−0.61 to −0.41)')
+    """
+    half = (high - low) / 2
+    if not math.isfinite(half) or half <= 0:
+        return number(value)
+    places = max(0, 1 - math.floor(math.log10(half)))
+    return f"{_places(value, places)} ({_places(low, places)} to {_places(high, places)})"
+
+
+def number(value: float) -> str:
+    """Returns a number to four digits, or all digits before the point, with a true minus.
+
+    Example:
+      >>> number(0.012345), number(-12.345), number(123456.7)
+      ('0.01235', '−12.35', '123,457')
+    """
+    if not math.isfinite(value):
+        return "–"
+    size = abs(value)
+    text = f"{size:,.0f}" if size >= 1000 else f"{size:.4g}"
+    return ("−" if value < 0 else "") + text
+
+
+def given_text(label: str) -> str:
+    """Returns what a policy must be given, the unit of the losses included."""
+    row = guarantees.of(label)
+    return "" if row is None else ", ".join(LETTERS.get(letter, letter) for letter in row.given) or "nothing"
+
+
+def _places(value: float, places: int) -> str:
+    return f"{value:,.{places}f}".replace("-", "−")
+
+
+def _rate(found: xr.Dataset) -> str:
+    rate, low, high = (100 * float(found[name]) for name in ("probability", "low", "high"))
+    return f"{rate:.2g} % ({low:.2g} to {high:.2g})"
+
+
+def _stop(regret: xr.DataArray, results: Results) -> str:
+    """Returns a remark on a policy that stops before the others."""
+    last = int(regret["round"][-1]) if regret.sizes["round"] else 0
+    return f", after {last:,}" if 0 < last < results.study.rounds()[-1] else ""
+
+
+def _chosen(labels: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
+    """Returns the chosen labels with their names; the start of a label stands for it if no other label starts so."""
+    found = {}
+    for start, name in chosen.items():
+        fitting = [start] if start in labels else [label for label in labels if label.startswith(start)]
+        if len(fitting) != 1:
+            raise ValueError(f"{len(fitting)} labels of the study start with {start!r}; they are {', '.join(labels)}")
+        found[fitting[0]] = name
+    return found
