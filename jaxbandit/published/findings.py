@@ -1,0 +1,94 @@
+"""Makers of the tables of single findings: the worst gap, and gains per doubling with the growth of a measure."""
+
+import numpy as np
+
+from jaxbandit.analysis import gaps, growth
+from jaxbandit.published.tables import Maker, Results, interval_text, markdown, number
+
+DOUBLINGS = 6  # gains that a table shows
+
+
+def worst_gaps(results: Results) -> str:
+    """Makes a table of the largest mean regret over gaps, for each family of environments and policy."""
+    heads = [
+        "K",
+        "alpha",
+        "policy",
+        "largest mean regret (95 %)",
+        "at gap",
+        "over the order",
+        "exponent of T (95 %)",
+        "1/alpha",
+    ]
+    lines = []
+    for family in gaps.families(results.environments):
+        for label, name in results.policies().items():
+            games = results.ds.regret.sel(policy=label, environment=list(family.labels)).load()
+            found = gaps.worst_gap(games, family.gaps)
+            last = found.isel(round=-1)
+            value, rounds = float(last.regret), found["round"].values[-1:]
+            lines.append(
+                [
+                    str(family.num_arms),
+                    f"{family.moment_order:g}",
+                    name,
+                    interval_text(value, float(last.low), float(last.high)),
+                    f"{float(last.gap):g}" + (" (edge)" if bool(last.edge) else ""),
+                    f"{value / float(gaps.order(family, rounds)[0]):.2g}",
+                    f"{float(found.exponent):.2f} ({float(found.exponent_low):.2f} to {float(found.exponent_high):.2f})",
+                    f"{1 / (family.moment_order or 1):.2f}",
+                ]
+            )
+    return markdown(heads, lines, left=3)
+
+
+def gains(environments: dict[str, str]) -> Maker:
+    """Makes a table of the gains of mean regret in the last doublings of T.
+
+    Args:
+      environments: Labels of environments, or starts of labels, with their headings.
+    """
+
+    def make(results: Results) -> str:
+        rounds = results.study.rounds()
+        ends = [rounds[-1] // 2**n for n in range(DOUBLINGS, -1, -1)]
+        heads = ["environment", "policy", *(f"to {end:,}" for end in ends[1:]), "gain ratio (95 %)", "verdict"]
+        lines = []
+        places = results.places(environments)
+        for place, heading in places.items():
+            for label, name in results.policies().items():
+                regret = results.regret(label, place)
+                log_t, mean = np.log(regret["round"].values), regret.mean("seed").values
+                at = np.interp(np.log(ends), log_t, mean)
+                found = growth.gain_ratio(regret, cells=len(places) * len(results.policies()))
+                ratio = f"{float(found.ratio):.2f} ({float(found.low):.2f} to {float(found.high):.2f})"
+                lines.append([heading, name, *map(number, np.diff(at)), ratio, str(found.verdict.item())])
+        return markdown(heads, lines, left=2)
+
+    return make
+
+
+def growth_of(measure: str, environments: dict[str, str]) -> Maker:
+    """Makes a table of the mean of a measure at the last decades of T, and of its exponent over the last doublings.
+
+    Args:
+      measure: Name of the measure.
+      environments: Labels of environments, or starts of labels, with their headings.
+    """
+
+    def make(results: Results) -> str:
+        last = results.study.rounds()[-1]
+        ends = [last // 100, last // 10, last]
+        heads = ["environment", *(f"{measure} after {end:,}" for end in ends), "exponent of T (95 %)"]
+        lines = []
+        for place, heading in results.places(environments).items():
+            label = str(results.ds.policy.values[0])
+            values = results.ds[measure].sel(policy=label, environment=place).load()
+            mean = values.mean("seed").values
+            at = np.exp(np.interp(np.log(ends), np.log(values["round"].values), np.log(mean)))
+            found = growth.slope(values, first=last / 2**growth.LAST_DOUBLINGS)
+            text = f"{float(found.slope):.3f} ({float(found.low):.3f} to {float(found.high):.3f})"
+            lines.append([heading, *map(number, at), text])
+        return markdown(heads, lines)
+
+    return make
