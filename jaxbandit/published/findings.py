@@ -35,7 +35,7 @@ def worst_gaps(results: Results) -> str:
                     interval_text(value, float(last.low), float(last.high)),
                     f"{float(last.gap):g}" + (" (edge)" if bool(last.edge) else ""),
                     f"{value / float(gaps.order(family, rounds)[0]):.2g}",
-                    f"{float(found.exponent):.2f} ({float(found.exponent_low):.2f} to {float(found.exponent_high):.2f})",
+                    _limits(*(float(found[f"exponent{end}"]) for end in ("", "_low", "_high"))),
                     f"{1 / (family.moment_order or 1):.2f}",
                 ]
             )
@@ -61,7 +61,7 @@ def gains(environments: dict[str, str]) -> Maker:
                 log_t, mean = np.log(regret["round"].values), regret.mean("seed").values
                 at = np.interp(np.log(ends), log_t, mean)
                 found = growth.gain_ratio(regret, cells=len(places) * len(results.policies()))
-                ratio = f"{float(found.ratio):.2f} ({float(found.low):.2f} to {float(found.high):.2f})"
+                ratio = _limits(float(found.ratio), float(found.low), float(found.high))
                 lines.append([heading, name, *map(number, np.diff(at)), ratio, str(found.verdict.item())])
         return markdown(heads, lines, left=2)
 
@@ -87,8 +87,12 @@ def growth_of(measure: str, environments: dict[str, str]) -> Maker:
             mean = values.mean("seed").values
             at = np.exp(np.interp(np.log(ends), np.log(values["round"].values), np.log(mean)))
             found = growth.slope(values, first=last / 2**growth.LAST_DOUBLINGS)
-            text = f"{float(found.slope):.3f} ({float(found.low):.3f} to {float(found.high):.3f})"
-            lines.append([heading, *map(number, at), text])
+            limits = _limits(float(found.slope), float(found.low), float(found.high), digits=3)
+            lines.append([heading, *map(number, at), limits])
         return markdown(heads, lines)
 
     return make
+
+
+def _limits(value: float, low: float, high: float, digits: int = 2) -> str:
+    return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
