@@ -73,7 +73,7 @@ def slope(
         found = statistics.bootstrap_interval(np.einsum("r,...rn->...n", weights, curves), level, num_resamples, seed)
     else:
         cells = curves.reshape(-1, *curves.shape[-2:])
-        resamples = statistics.resamples(curves.shape[-1], num_resamples, seed)
+        resamples = statistics.resamples(statistics.batched(curves).shape[-1], num_resamples, seed)
         fits = [_exponent(cell, weights, resamples, level) for cell in cells]
         found = Interval(*(np.reshape(part, template.shape) for part in zip(*fits, strict=True)))
     text = f"bootstrap over seeds (studentised, {num_resamples} resamples), {100 * level:g}%"
@@ -83,7 +83,6 @@ def slope(
 
 def _exponent(curves: np.ndarray, weights: np.ndarray, resamples: np.ndarray, level: float) -> Interval:
     """Fits the log-log slope of one pair's mean curve; curves [rounds, seeds]."""
-    count = curves.shape[-1]
     mean = curves.mean(axis=-1)
     if not (mean > 0).all():
         nothing = np.array(np.nan)
@@ -91,16 +90,17 @@ def _exponent(curves: np.ndarray, weights: np.ndarray, resamples: np.ndarray, le
     estimate = weights @ np.log(mean)
     stderr = float(statistics.mean_and_stderr((weights / mean) @ curves)[1])
 
+    curves = statistics.batched(curves)
     means = resamples @ curves.T  # [resamples, rounds]
     positive = (means > 0).all(axis=1)
     means = np.maximum(means, TINY)  # a mean without a logarithm is treated as near 0, so its slope has a sign
     # A slope of logarithms is, to first order, the mean over seeds of sum_r weight_r value_r / mean_r.
     influence = (weights / means) @ curves
     variance = np.sum(resamples * influence**2, axis=1) - np.sum(resamples * influence, axis=1) ** 2
-    errors = statistics.stderr_of(variance, count)
-    shift = np.log(means) @ weights - estimate
+    errors = statistics.stderr_of(variance, curves.shape[-1])
+    shift = np.log(means) @ weights - weights @ np.log(curves.mean(axis=-1))
     known = positive & (errors > 1e-12 * max(abs(estimate), 1e-300))
-    t = statistics.in_errors(shift, errors, known, level, count)
+    t = statistics.in_errors(shift, errors, known, level, curves.shape[-1])
     upper, lower = np.quantile(t, [0.5 + level / 2, 0.5 - level / 2])
     return Interval(*map(np.asarray, (estimate, stderr, estimate - upper * stderr, estimate - lower * stderr)))
 

@@ -25,6 +25,7 @@ class Table:
 
 
 TABLES: dict[str, Table] = {
+    "failures": Table("failures", tables.pairs(growing=False)),
     "jackpot": Table("jackpot", tables.final_regret({"jackpot": "`jackpot`", "reflected": "`reflected`"})),
     "tail_reversed": Table(
         "tail_reversed",

@@ -14,6 +14,7 @@ import xarray as xr
 from scipy import stats
 
 import jaxbandit as jb
+from jaxbandit.analysis import statistics
 from jaxbandit.analysis.growth import onset, slope
 from jaxbandit.analysis.ranks import holm, ranking, skewness_corrected_p
 from jaxbandit.analysis.statistics import band, bootstrap_interval, exceedance, normal_interval, quantile
@@ -241,3 +242,17 @@ def test_holm_is_the_textbook_procedure():
 def test_bad_input(call, message):
     with pytest.raises(ValueError, match=message):
         call(curves(np.random.default_rng(0), 2, 4))
+
+
+def test_batches_of_many_seeds_give_the_interval_of_all(monkeypatch):
+    """Beside the bootstrap of every seed by itself: the same mean, and limits that are as far away."""
+    rng, rounds = np.random.default_rng(0), np.array([1.0, 10.0, 100.0, 1000.0])
+    sizes = rng.exponential(size=(4_003, 1)) * rng.uniform(0.5, 1.5, (4_003, 4))
+    games = xr.DataArray(sizes * rounds**0.5, dims=("seed", "round"), coords={"round": rounds})
+    alone = band(games), slope(games)
+    monkeypatch.setattr(statistics, "MOST", 500)
+    assert statistics.batched(games.values.T).shape == (4, 444)
+    for name, one, other in zip(("mean", "slope"), alone, (band(games), slope(games)), strict=True):
+        np.testing.assert_array_equal(one[name], other[name])
+        np.testing.assert_allclose(other.high - other[name], one.high - one[name], rtol=0.1)
+        np.testing.assert_allclose(other[name] - other.low, one[name] - one.low, rtol=0.1)
