@@ -104,9 +104,9 @@ class Campaign:
         return list(named.values())
 
     def set_aside_damaged(self) -> None:
-        """Renames files that have the names of missing cells: they are damaged, or their cells would not be missing."""
+        """Renames damaged files that have the names of missing cells."""
         for cell in self.todo():
-            self.store.set_aside(self.store.cells / cell.name)
+            self.store.set_aside_damaged(self.store.cells / cell.name)
 
     def player(self, engine: Engine, notice: Notice, stop, **options) -> Player:
         """Returns the player of this study's cells in this process."""
