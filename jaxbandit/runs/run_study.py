@@ -64,6 +64,7 @@ def run(
         if team.leads:
             campaign.write_manifest()
         while todo := campaign.todo():
+            campaign.check_disk(todo)
             names = team.play(campaign, todo, engine or Engine(), notice or (lambda *_: None), stop)
             campaign.take_up(todo, names)
         team.conclude(campaign)
