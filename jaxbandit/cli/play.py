@@ -37,8 +37,12 @@ def run(
         float | None, typer.Option(help="Add seeds until half the 95 % band is at most this share of the mean.")
     ] = None,
     dask: Annotated[str | None, typer.Option(help="Play on the workers of this Dask scheduler (HOST:PORT).")] = None,
-    coordinator: Annotated[str | None, typer.Option(help="HOST:PORT of the first of several processes.")] = None,
-    num_processes: Annotated[int | None, typer.Option(help="Number of processes; default that of Slurm.")] = None,
+    coordinator: Annotated[
+        str | None, typer.Option(help="Not needed any more: processes meet in the directory.")
+    ] = None,
+    num_processes: Annotated[
+        int | None, typer.Option(help="Number of processes that share the study; default Slurm's.")
+    ] = None,
     process_id: Annotated[int | None, typer.Option(help="Number of this process, from 0.")] = None,
     stop: threading.Event,
 ) -> None:
@@ -70,6 +74,7 @@ def run(
         )
     if not team.leads:
         return
+    talk = not (quiet or as_json)  # this process may have taken the place of one that was lost
     from jaxbandit.analysis import final
     from jaxbandit.cli import outcome, tables
 

@@ -20,6 +20,7 @@ from jaxbandit.store.cellfile import Header
 from jaxbandit.store.cells import Cell, Pair
 from jaxbandit.store.cover import Piece, covered, missing
 from jaxbandit.store.directory import Store, StoreError
+from jaxbandit.studies import limits
 from jaxbandit.studies.study import Study
 from jaxbandit.theory import assumptions
 from jaxbandit.version import __version__, commit
@@ -103,10 +104,23 @@ class Campaign:
         self.total = self.done + len(named)
         return list(named.values())
 
+    def check_disk(self, todo: Sequence[Cell]) -> None:
+        """Raises ``StoreError`` if the files of the missing cells are larger than the free disk space."""
+        free, needed = limits.free_disk(self.store.directory), 0
+        for cell in todo:
+            arms, before = cell.pair.environment.num_arms, len(cell.before.rounds) if cell.before else 0
+            needed += limits.file_bytes(arms, cell.num_seeds, len(cell.rounds) - before, 1, self.whole)
+        if needed > free:
+            raise StoreError(
+                f"the {len(todo):,} cells that are left need at least {limits.size(needed)}, but "
+                f"{self.store.directory} has {limits.size(free)} of free disk space; make room, lower num_seeds or "
+                "record, or give another directory with --out"
+            )
+
     def set_aside_damaged(self) -> None:
-        """Renames files that have the names of missing cells: they are damaged, or their cells would not be missing."""
+        """Renames damaged files that have the names of missing cells."""
         for cell in self.todo():
-            self.store.set_aside(self.store.cells / cell.name)
+            self.store.set_aside_damaged(self.store.cells / cell.name)
 
     def player(self, engine: Engine, notice: Notice, stop, **options) -> Player:
         """Returns the player of this study's cells in this process."""

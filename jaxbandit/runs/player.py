@@ -31,7 +31,7 @@ class Player:
       store: The store that receives the cells.
       config: Settings of the run.
       tag: Name of this process's checkpoint files.
-      share: (number, count) of this process among those that play the same cells; each plays its own seeds.
+      mine: Function that returns which seeds of a cell this process plays, [seeds] of bool; by default all.
       stop: Event; if it is set, the player saves unfinished games and raises ``KeyboardInterrupt``.
       finished: Function that is called with every finished cell.
     """
@@ -43,12 +43,12 @@ class Player:
         config: Engine,
         *,
         tag: str = "local",
-        share: tuple[int, int] = (0, 1),
+        mine: Callable[[Cell], np.ndarray] = lambda cell: np.ones(cell.num_seeds, bool),
         stop: threading.Event | None = None,
         finished: Callable[[Cell], None] = lambda cell: None,
     ):
         self.study, self.store, self.config = study, store, config
-        self.tag, self.share, self.stop, self.finished = tag, share, stop or threading.Event(), finished
+        self.tag, self.mine, self.stop, self.finished = tag, mine, stop or threading.Event(), finished
         self.timing = Timing()
         self._lock = threading.Lock()
         self._encoding = threading.Lock()
@@ -117,11 +117,9 @@ class Player:
 
     def _left(self, cell: Cell) -> np.ndarray:
         """Returns which seeds of a cell this process has to play, [seeds] of bool."""
-        left = np.zeros(cell.num_seeds, bool)
         if (self.store.cells / cell.name).exists():
-            return left
-        number, count = self.share
-        left[cell.num_seeds * number // count : cell.num_seeds * (number + 1) // count] = True
+            return np.zeros(cell.num_seeds, bool)
+        left = self.mine(cell)
         for path in self._parts(cell):
             part = unfinished.read_part(path, cell)
             if part:

@@ -60,15 +60,14 @@ def run(
     with team.holding(store):
         way = engine.way if engine else None
         campaign = Campaign(study, store, report, team.any_platform, way, mend=team.leads)
+        campaign.set_aside_damaged()
         if team.leads:
-            campaign.set_aside_damaged()
             campaign.write_manifest()
         while todo := campaign.todo():
+            campaign.check_disk(todo)
             names = team.play(campaign, todo, engine or Engine(), notice or (lambda *_: None), stop)
             campaign.take_up(todo, names)
-        if team.leads:
-            campaign.write_manifest()
-            campaign.clean_up()
+        team.conclude(campaign)
         return campaign.dataset()
 
 
@@ -91,3 +90,8 @@ class Team:
         finally:
             campaign.add_time(player.timing)
         return [cell.name for cell in todo]
+
+    def conclude(self, campaign: Campaign) -> None:
+        """Writes the manifest and cleans up after the last cell."""
+        campaign.write_manifest()
+        campaign.clean_up()

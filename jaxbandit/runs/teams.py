@@ -2,27 +2,29 @@
 
 import concurrent.futures
 import contextlib
-import json
 import os
 import pathlib
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import jax
+import numpy as np
 
 from jaxbandit.engine import Engine, Timing
 from jaxbandit.runs.campaign import Campaign, Notice
 from jaxbandit.runs.player import Player
+from jaxbandit.runs.presence import Presence
 from jaxbandit.runs.run_study import Team
 from jaxbandit.runs.work import played_together
 from jaxbandit.store import cellfile, cells, seal
 from jaxbandit.store.cells import Cell
-from jaxbandit.store.directory import Store, StoreError
+from jaxbandit.store.directory import InUseError, Store, StoreError
 from jaxbandit.studies.study import Study
 from jaxbandit.version import __version__
 
 TASK_LANES = 4096  # most games in a task of an executor, unless one cell has more
+LOOK_AGAIN = 5.0  # seconds after which a waiting process looks whether its own share is still stored
 WHOLE_CELLS = 8  # pairs per process from which a single process plays each cell
 
 
@@ -116,66 +118,125 @@ def _result(task: concurrent.futures.Future) -> tuple:
 
 
 class ProcessTeam(Team):
-    """The processes of ``jax.distributed`` on a shared directory; each plays its share without waiting for the others.
+    """Processes that share a results directory; each plays its share without waiting for the others.
 
     If the study has many pairs, a single process plays each cell. If it has few, every process plays some seeds of each
-    cell, and the last one joins them.
+    cell, and the last one joins them. The processes see each other by signs of life in the directory. If one is lost,
+    those that are left play its share. The first of them leads: it holds the directory and writes the manifest.
 
     Args:
-      number: Number of this process.
+      number: Number of this process, from 0.
       count: Number of processes.
     """
 
     def __init__(self, number: int, count: int):
         self.number, self.count = number, count
         self.leads = number == 0
+        self._note = f", number {number} of {count} processes,"
 
-    def holding(self, store: Store) -> contextlib.AbstractContextManager[None]:
-        """Returns a context in which the first process holds the store for all."""
-        if self.leads:
-            return super().holding(store)
+    @contextlib.contextmanager
+    def holding(self, store: Store) -> Iterator[None]:
+        """Shows that this process is present; the first process also holds the store for all."""
         store.prepare()
-        return contextlib.nullcontext()
+        with contextlib.ExitStack() as self._held:
+            if self.leads:
+                self.leads = self._hold(store)
+            with Presence(store.directory, self.number, self.count) as self._presence:
+                yield
 
     def play(self, campaign: Campaign, todo: Sequence[Cell], engine: Engine, notice: Notice, stop) -> list[str]:
-        """Plays this process's share, then waits for the others'."""
-        path = campaign.store.checkpoints / f"process-{self.number}.platform"
-        campaign.store.write(path, json.dumps(_platforms(campaign)).encode())
-        apart = len(campaign.pairs) >= WHOLE_CELLS * self.count
-        share = (0, 1) if apart else (self.number, self.count)
-        player = campaign.player(engine, notice, stop, share=share, tag=f"process-{self.number}")
-        mine = [cell for cell in todo if not apart or self._owner(campaign, cell) == self.number]
+        """Plays this process's share and that of lost processes, until every cell has its file."""
+        self._presence.about = _about(campaign)
+        self._apart = len(campaign.pairs) >= WHOLE_CELLS * self.count
+        self._environments = 1 + max(pair.index[1] for pair in campaign.pairs)
+        player = campaign.player(engine, notice, stop, mine=self._mine, tag=f"process-{self.number}")
+        left = list(todo)
         try:
-            player.play(mine, campaign.progress(notice))
+            while left:
+                self._here = self._presence.here()
+                try:
+                    player.play([cell for cell in left if self._mine(cell).any()], campaign.progress(notice))
+                except FileNotFoundError:  # the leader removes earlier cells when others have played these
+                    if not all([player.assemble(cell) for cell in left]):
+                        raise
+                until = time.monotonic() + LOOK_AGAIN
+                while left := [cell for cell in left if not player.assemble(cell)]:
+                    self._check_others()
+                    if stop is not None and stop.is_set():
+                        raise KeyboardInterrupt
+                    if self._presence.here() != self._here or time.monotonic() > until:
+                        break
+                    time.sleep(0.2)
         finally:
             campaign.add_time(player.timing)
-        while not all([player.assemble(cell) for cell in todo]):
-            self._check_platforms(campaign)
-            if stop is not None and stop.is_set():
-                raise KeyboardInterrupt
-            time.sleep(0.2)
         return [cell.name for cell in todo]
 
-    def _owner(self, campaign: Campaign, cell: Cell) -> int:
-        policy, environment = cell.pair.index
-        environments = 1 + max(pair.index[1] for pair in campaign.pairs)
-        return (policy * environments + environment) % self.count
+    def conclude(self, campaign: Campaign) -> None:
+        """Concludes the run if this process leads; else waits for the leader, or takes its place if it is lost."""
+        while not self.leads and not self._presence.done():
+            if self._presence.here()[0] == self.number:
+                self._hold(campaign.store)
+                self.leads = True
+            else:
+                time.sleep(0.2)
+        if self.leads:
+            super().conclude(campaign)
 
-    def _check_platforms(self, campaign: Campaign) -> None:
-        here = _platforms(campaign)
-        for path in campaign.store.checkpoints.glob("process-*.platform"):
-            with contextlib.suppress(OSError, ValueError):
-                other = json.loads(path.read_text())
-                if other != here:
+    def _hold(self, store: Store) -> bool:
+        """Tries to hold the store; returns False if another of these processes holds it."""
+        try:
+            self._held.enter_context(store.locked(self._note))
+        except InUseError as error:
+            if not re.search(rf", number \d+ of {self.count} processes,", error.holder):
+                raise
+            return False
+        return True
+
+    def _mine(self, cell: Cell) -> np.ndarray:
+        """Returns which seeds of a cell this process plays, [seeds] of bool.
+
+        The shares of the processes depend on their numbers alone. Those that are present divide the shares of the
+        others among themselves.
+        """
+        present = self._here
+        if self._apart:
+            policy, environment = cell.pair.index
+            index = policy * self._environments + environment
+            owner = index % self.count
+            if owner not in present:
+                owner = present[index // self.count % len(present)]
+            return np.full(cell.num_seeds, owner == self.number)
+        mine = np.zeros(cell.num_seeds, bool)
+        for n in range(self.count):
+            share = mine[_range(cell.num_seeds, n, self.count)]
+            if n == self.number:
+                share[:] = True
+            elif n not in present:
+                share[_range(share.size, present.index(self.number), len(present))] = True
+        return mine
+
+    def _check_others(self) -> None:
+        """Raises ``StoreError`` if another process that plays would never finish the cells that this one waits for."""
+        here = self._presence.about
+        for n, other in self._presence.others().items():
+            for name, value in here.items():
+                if name in other and other[name] != value:
                     raise StoreError(
-                        f"the processes run on different platforms, so their last bits would differ: {path.stem} has "
-                        f"{other}, this process has {here}; use equal machines, or --dask, which plays whole cells"
+                        f"number {n} of {self.count} processes has another {name} than this process: {other[name]} "
+                        f"instead of {value}, so they cannot share this study; stop it, and start it like this one "
+                        "(for different machines use --dask, which plays whole cells)"
                     )
 
 
-def _platforms(campaign: Campaign) -> dict[str, dict[str, str]]:
-    """Returns the platform, on which the last bits depend, for each way in which the study's games are played."""
-    return {way: cells.platform(way) for way in sorted({pair.way for pair in campaign.pairs})}
+def _range(size: int, number: int, count: int) -> slice:
+    return slice(size * number // count, size * (number + 1) // count)
+
+
+def _about(campaign: Campaign) -> dict[str, Any]:
+    """Returns what processes must have in common to share a study; the last bits depend on the platform."""
+    platform = {way: cells.platform(way) for way in sorted({pair.way for pair in campaign.pairs})}
+    study = cells.digest([[pair.key for pair in campaign.pairs], list(campaign.rounds)])
+    return {"version": _writer(), "platform": platform, "study": study}
 
 
 def dask_team(address: str) -> tuple[ExecutorTeam, Any]:
@@ -192,17 +253,22 @@ def dask_team(address: str) -> tuple[ExecutorTeam, Any]:
 
 
 def process_team(coordinator: str | None, num_processes: int | None, process_id: int | None) -> ProcessTeam | None:
-    """Starts ``jax.distributed`` with the flags' or a Slurm step's processes; returns None if this one is alone."""
-    given = [value is not None for value in (coordinator, num_processes, process_id)]
-    if any(given):
-        if not all(given):
-            raise ValueError("--coordinator, --num-processes and --process-id go together; give all three")
-        jax.distributed.initialize(coordinator, num_processes, process_id)
-    elif int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
-        jax.distributed.initialize()
-    else:
-        return None
-    return ProcessTeam(jax.process_index(), jax.process_count())
+    """Returns the team of the flags or of a Slurm step; None if this process is alone.
+
+    The processes meet in the results directory, so the coordinator's address is not needed any more.
+    """
+    if num_processes is None and process_id is None and coordinator is None:
+        if int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) <= 1:
+            return None
+        num_processes, process_id = int(os.environ["SLURM_STEP_NUM_TASKS"]), int(os.environ["SLURM_PROCID"])
+    if num_processes is None or process_id is None:
+        raise ValueError("--num-processes and --process-id go together; give both")
+    if not 0 <= process_id < num_processes:
+        raise ValueError(
+            f"--process-id is {process_id}, but with --num-processes {num_processes} it is one of 0 to "
+            f"{num_processes - 1}; number the processes from 0"
+        )
+    return ProcessTeam(process_id, num_processes)
 
 
 def _tasks(todo: Sequence[Cell]) -> list[list[Cell]]:

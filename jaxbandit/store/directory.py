@@ -4,6 +4,7 @@
     cells/*.nc      finished cells
     parts/*.part    finished seeds of unfinished cells
     checkpoints/*   games between two rounds
+    team/*          signs of life of processes that share the directory
     lock            lock file of the present run
 
 Every file is written under a temporary name, synced and renamed, so a file with its final name is whole. Every file has
@@ -38,6 +39,16 @@ _REMEDY = "The cells beside it are kept. Move store.json away and run the study 
 
 class StoreError(Exception):
     """The error of a directory that cannot be used; its message has the cause and the remedy."""
+
+
+class InUseError(StoreError):
+    """The error of a directory that another run holds; ``holder`` describes that run."""
+
+    def __init__(self, directory: pathlib.Path, holder: str):
+        super().__init__(
+            f"{directory} is in use by {holder}; wait for it, stop it, or give another directory with --out"
+        )
+        self.holder = holder
 
 
 class Store:
@@ -119,10 +130,22 @@ class Store:
             )
         return found
 
-    def set_aside(self, path: pathlib.Path) -> None:
-        """Renames a file that is in the way of a cell; nothing is thrown away."""
-        if path.exists() or path.is_symlink():
-            path.rename(_aside(path))
+    def set_aside_damaged(self, path: pathlib.Path) -> None:
+        """Renames a file that is in the way of a cell, unless it is the whole cell; nothing is thrown away.
+
+        Another process may write the whole cell at any moment, so a file other than the one read gets its name back.
+        """
+        try:
+            read = path.lstat()
+            try:
+                cellfile.read_header(path)
+            except BadFileError:
+                aside = path.rename(_aside(path))
+                if not os.path.samestat(read, aside.lstat()):
+                    aside.rename(path)
+        except FileNotFoundError:
+            if path.is_symlink():  # to nowhere
+                path.rename(_aside(path))
 
     def write(self, path: pathlib.Path, content: bytes | memoryview) -> None:
         """Writes a file, either whole or not at all."""
@@ -157,8 +180,12 @@ class Store:
                         path.unlink()
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Holds the store, so that a second run is refused. If the process dies, the lock is released."""
+    def locked(self, note: str = "") -> Iterator[None]:
+        """Holds the store, so that a second run is refused. If the process dies, the lock is released.
+
+        Args:
+          note: Words about this process for those that are refused.
+        """
         path = self.directory / "lock"
         try:
             file = path.open("a+", encoding="utf-8")
@@ -170,15 +197,11 @@ class Store:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError:
                     file.seek(0)
-                    holder = file.read(200).strip() or "another process"
-                    raise StoreError(
-                        f"{self.directory} is in use by {holder}; wait for it, stop it, or give another directory "
-                        "with --out"
-                    ) from None
+                    raise InUseError(self.directory, file.read(200).strip() or "another process") from None
             since = time.strftime("%Y-%m-%d %H:%M:%S")
             try:
                 file.truncate(0)
-                file.write(f"process {os.getpid()} on {socket.gethostname()} since {since}\n")
+                file.write(f"process {os.getpid()} on {socket.gethostname()}{note} since {since}\n")
                 file.flush()
             except OSError as error:
                 raise StoreError(

@@ -1,5 +1,6 @@
 """The size of a study, estimated before anything is built: studies that no machine can play are refused in words."""
 
+import contextlib
 import dataclasses
 import math
 import os
@@ -47,10 +48,14 @@ def need(sizes: dict[str, int], summary: bool) -> Need:
     cells = pairs * -(-sizes["num_seeds"] // CELL_SEEDS)
     row = rounds * 8 * (2 + sizes["arms"])
     memory = pairs * PAIR_BYTES + cells * CELL_BYTES + COPIES * row * min(sizes["num_seeds"], BLOCK_SEEDS)
-    stored = rounds * (16 + 4 * sizes["arms"])
-    disk = cells * row + 8 * games if summary else games * stored
+    disk = file_bytes(sizes["arms"], games, rounds, cells, summary)
     seconds = games * sizes["horizon"] * sizes["arms"] / RATE / (os.cpu_count() or 1)
     return Need(games, memory + 24 * sizes["record"], disk, seconds)
+
+
+def file_bytes(arms: int, games: int, rounds: int, cells: int, summary: bool) -> int:
+    """Returns the least size of the files that hold these recorded rounds of these games."""
+    return cells * rounds * 8 * (2 + arms) + 8 * games if summary else games * rounds * (16 + 4 * arms)
 
 
 def check(
@@ -63,7 +68,7 @@ def check(
       policies: The entries of its policies.
       environments: The number of its environments, as far as it is known by then.
       arms: Their number of arms, as far as it is known by then.
-      directory: The results directory, whose free disk space counts; None leaves the disk out.
+      directory: The results directory; its files and its free disk space count. None leaves the disk out.
     """
     record = study.record
     if isinstance(record, int) and record <= LARGE["record"]:
@@ -78,7 +83,8 @@ def check(
     }
     needs, memory = need(sizes, study.keep == "summary"), total_memory()
     free = None if directory is None else free_disk(directory)
-    if needs.memory_bytes <= memory and needs.seconds <= YEARS and (free is None or needs.disk_bytes <= free):
+    fits = free is None or needs.disk_bytes <= free or needs.disk_bytes <= free + _stored(directory)
+    if needs.memory_bytes <= memory and needs.seconds <= YEARS and fits:
         return needs
     key = max(LARGE, key=lambda name: sizes[name] / LARGE[name])
     there = f"{size(memory)} of memory" + ("" if free is None else f" and {size(free)} of free disk space")
@@ -98,6 +104,15 @@ def free_disk(directory: pathlib.Path) -> float:
             except OSError:
                 break
     return math.inf
+
+
+def _stored(directory: pathlib.Path | None) -> int:
+    """Returns the size of the files in a results directory."""
+    found = 0
+    for path in directory.glob("*/*") if directory else ():
+        with contextlib.suppress(OSError):  # a file that has just been renamed
+            found += path.stat().st_size
+    return found
 
 
 def duration(seconds: float) -> str:

@@ -1,13 +1,16 @@
 """Hostile titles, labels and kinds in the written tables are shown as text."""
 
+import html
 import re
 
 import pytest
+from markdown_it import MarkdownIt
 
 from jaxbandit.analysis.comparison import writers
 from jaxbandit.analysis.comparison.form import Block, Comparison, Line, Row
 
 HOSTILE = "<script>alert(1)</script>\n\\input{/etc/passwd} | [x](javascript:1) `=1+1` &amp; %$#_{}~^"
+HOSTILE += " \\| a\\b _c_ *d* ![e] http://f \x00\x07²"
 
 
 @pytest.mark.parametrize("ending", writers.WRITERS)
@@ -19,7 +22,11 @@ def test_hostile_text_stays_text(ending):
     if ending == "md":
         rows = [one for one in text.splitlines() if one.startswith("| ")]
         assert len({len(re.findall(r"(?<!\\)\|", one)) for one in rows}) == 1
-        assert "](javascript" not in text
+        page = MarkdownIt().enable("table").render(text)
+        assert not {"a", "em", "img", "script"} & set(re.findall(r"<(\w+)", page))
+        shown = html.unescape(re.sub(r"<[^>]*>", "", page))
+        assert shown.count(" ".join(HOSTILE.replace("\x00", "").replace("\x07", "").split())) == 4
     if ending == "tex":
         assert not re.search(r"\\input\b", re.sub(r"(?m)^%.*$", "", text))
+        assert "\x07" not in text and "\x00" not in text and r"\^{} \textbackslash{}|" in text and "$^2$" in text
         assert all(not one.startswith("\\input") for one in text.splitlines())

@@ -89,12 +89,6 @@ def test_two_processes_share_the_seeds_of_few_cells(tmp_path, keep):
         assert_same(run.result(), expected)
 
 
-def test_flags_go_together():
-    with pytest.raises(ValueError, match="give all three"):
-        teams.process_team("localhost:1234", None, None)
-    assert teams.process_team(None, None, None) is None
-
-
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("localhost", 0))
@@ -107,7 +101,7 @@ def jaxbandit(*args):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [STUDY, LONG], ids=["few", "long"])
-def test_processes_of_jax_distributed(tmp_path, text):
+def test_processes_that_share_a_directory(tmp_path, text):
     path = saved(tmp_path, text)
     coordinator = f"localhost:{free_port()}"
     flags = ["--out", tmp_path / "team", "--coordinator", coordinator, "--num-processes", 2]

@@ -7,6 +7,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit.runs import forecast
+from jaxbandit.store.directory import StoreError
 from jaxbandit.studies import limits
 
 BASE = {"horizon": 1000, "num_seeds": 8, "policies": [{"name": "uniform"}]}
@@ -54,3 +55,18 @@ def test_the_estimate_is_a_lower_bound_of_the_plan(tmp_path):
     needs, planned = study.check_size(tmp_path), forecast.plan(study, tmp_path)
     assert needs.games == planned.lanes
     assert needs.memory_bytes <= planned.memory_bytes and needs.disk_bytes <= planned.disk_bytes
+
+
+def test_only_what_is_left_needs_disk_space(tmp_path, monkeypatch):
+    study = jb.Study(**BASE | {"environments": [ENVIRONMENT], "num_seeds": 128})
+    larger = study.changed(num_seeds=192)
+    jb.run(study, tmp_path)
+    whole, left = (limits.file_bytes(2, seeds, len(study.rounds()), 1, False) for seeds in (192, 64))
+    monkeypatch.setattr(limits, "free_disk", lambda directory: left)
+    assert whole > left
+    jb.run(larger, tmp_path)  # 128 seeds are there
+    (tmp_path / "cells" / "another study's").write_bytes(bytes(10 * whole))
+    with pytest.raises(StoreError, match=r"1 cells that are left need at least .*free disk space; make room"):
+        jb.run(study.changed(num_seeds=384), tmp_path)
+    with pytest.raises(ValueError, match="this study is too large"):
+        jb.run(larger, tmp_path / "new")

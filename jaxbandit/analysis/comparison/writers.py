@@ -70,7 +70,7 @@ def to_html(table: Comparison) -> str:
 def to_latex(table: Comparison) -> str:
     """Returns LaTeX tables for a document that loads booktabs, graphicx and amssymb."""
     out = [
-        f"% {' '.join(table.title.split())}",  # a second line would be no comment
+        f"% {_plain(table.title)}",  # a second line would be no comment
         r"% Needs \usepackage{booktabs,graphicx,amssymb}",
     ]
     for block in table.blocks:
@@ -205,18 +205,29 @@ def _bar(cells: list[str]) -> str:
 
 
 def _bars(text: str) -> str:
-    """Returns text for a cell or heading of Markdown: one line, no column marks, no HTML and no links."""
-    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace("|", r"\|")
-    return text.replace("](", "]\\(").replace("`", r"\`")
+    """Returns text for a cell or heading of Markdown: one line, no column marks, no HTML, no links, no emphasis."""
+    text = re.sub(r"[\\`*|~\[\]]|(?<!\w)_|_(?!\w)", r"\\\g<0>", _plain(text).replace("&", "&amp;"))
+    return text.replace("<", "&lt;").replace("://", r"\://").replace("www.", r"www\.")
 
 
-_TEX = {char: rf"\{char}" for char in "{}&%$#_"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
+_TEX = {char: rf"\{char}" for char in "{}&%$#_"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\^{}",
+    "²": "$^2$",
+    "α": r"$\alpha$",
+    "σ": r"$\sigma$",
+}
 _TEX_MARKS = {"✓": r"$\checkmark$", "✗": r"$\times$"}
 
 
 def _tex(text: str) -> str:
-    text = "".join(_TEX.get(char, char) for char in " ".join(text.split()))
-    return text.replace("²", "$^2$").replace("^", r"\^{}").replace("α", r"$\alpha$").replace("σ", r"$\sigma$")
+    return "".join(_TEX.get(char, char) for char in _plain(text))
+
+
+def _plain(text: str) -> str:
+    """Returns text on one line, without characters that control a printer."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def _tex_note(note: str) -> str:
