@@ -1,84 +1,93 @@
 """What a GPU could do, on paper: ``python -m benchmarks.roofline``. Nothing here is measured.
 
-Counts the operations of one round of uniINF in the program that the engine makes machine code of, and divides by what
-the pipes of a card issue at its boost clock. A bound from below on the time: it assumes that every pipe is kept busy
-and that registers suffice. Writes the table of docs/gpu.md.
+Counts the instructions of one round of uniINF in the machine code of three cards, and divides by what the pipes of a
+card issue at its boost clock. It is a bound from below on the time: no warp waits for memory or for the result of a
+division. Writes the table of docs/gpu.md; it needs ptxas and nvdisasm (``benchmarks.sass``).
 """
 
+import dataclasses
 import pathlib
 
-import jax.numpy as jnp
-
 import jaxbandit as jb
-from benchmarks import records
+from benchmarks import records, sass
 from jaxbandit.engine import Job
-from jaxbandit.engine.native.games import programs_of
+from jaxbandit.engine.gpu import Program
+from jaxbandit.engine.native.processor import THREADS
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "gpu.md"
+ARMS = (2, 10, 20, 30, 50)
+WARP, SCHEDULERS = 32, 4  # threads of a warp; schedulers of a multiprocessor, each of which issues for its own warps
+REGISTERS = 65_536  # of a multiprocessor; a warp gets a multiple of 256
 
-# Multiprocessors, boost clock in GHz, and instructions per clock and multiprocessor of each pipe, from the makers'
-# data sheets and the throughput table of the CUDA C++ programming guide.
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """A card, from the makers' data sheets and the throughput table of the CUDA C++ programming guide.
+
+    Attributes:
+      architecture: The name by which ptxas knows it.
+      units: Number of multiprocessors.
+      clock: Boost clock in GHz.
+      warps: Most warps of a multiprocessor.
+      rates: Instructions of threads per clock and multiprocessor, by pipe.
+    """
+
+    architecture: str
+    units: int
+    clock: float
+    warps: int
+    rates: dict[str, int]
+
+    def games(self, registers: int) -> int:
+        """Returns the games in flight, a thread each, if a thread has so many registers."""
+        size = THREADS // WARP  # warps of a thread block
+        fitting = REGISTERS // (-(-registers // 8) * 8 * WARP)
+        return min(fitting // size, self.warps // size) * THREADS * self.units
+
+    def nanoseconds(self, cost: sass.Cost) -> float:
+        """Returns the bound per seed-round: of a pipe, of the issue of instructions, or of the warps' own stalls."""
+        warps = self.games(cost.registers) // (self.units * SCHEDULERS * WARP)  # of a scheduler
+        issued = warps * len(cost.round)
+        piped = [warps * cost.pipes[pipe] * WARP * SCHEDULERS / rate for pipe, rate in self.rates.items()]
+        clocks = max(issued, cost.stall, *piped)
+        return clocks / (self.clock * self.games(cost.registers))
+
+
 CARDS = {
-    "A100": {"units": 108, "clock": 1.41, "float": 64, "integer": 64, "special": 16},
-    "H100 SXM": {"units": 132, "clock": 1.83, "float": 128, "integer": 64, "special": 16},
-    "RTX 4090": {"units": 128, "clock": 2.52, "float": 128, "integer": 64, "special": 16},
+    "T4": Card("sm_75", 40, 1.59, 32, {"float": 64, "integer": 64, "special": 16}),
+    "A100": Card("sm_80", 108, 1.41, 64, {"float": 64, "integer": 64, "special": 16}),
+    "H100 SXM": Card("sm_90", 132, 1.83, 64, {"float": 128, "integer": 64, "special": 16}),
 }
 
-ISSUED = 128  # instructions of threads per clock and multiprocessor, over all pipes: four warps of 32
 
-# Instructions of what is not one: an IEEE division is a reciprocal and corrections, and so on. Rough.
-DEAR = {
-    "div": {"special": 1, "float": 8},
-    "sqrt": {"special": 1, "float": 8},
-    "rsqrt": {"special": 1, "float": 2},
-    "exp": {"special": 1, "float": 6},
-    "log": {"float": 20, "integer": 4},
-    "log1p": {"float": 30, "integer": 4},
-    "pow": {"special": 1, "float": 35, "integer": 6},
-}
-# What moves numbers between registers, or is known when the program is compiled.
-FREE = {"broadcast_in_dim", "concatenate", "copy", "iota", "reshape", "slice", "squeeze", "stop_gradient"}
-
-
-def instructions(num_arms: int) -> dict[str, int]:
-    """Of one round of uniINF on Pareto losses, float32, by pipe; the pulls are counted in it too."""
+def ptx(num_arms: int) -> str:
+    """Returns the PTX of uniINF on Pareto losses, float32."""
     environment = jb.Pareto(means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
-    shape = Job.of([(jb.UniINF(horizon=1000), environment)], 1, [1]).shape()
-    count = {"float": 0, "integer": 0, "special": 0}
-    for equation in programs_of(shape).play.equations:
-        name, operand, result = equation.primitive.name, equation.invars[-1:], equation.outvars[0]
-        if any(hasattr(value, "jaxpr") for value in equation.params.values()):
-            raise NotImplementedError(f"a round with {name}: its body runs a number of times that is not known here")
-        # A sum of n numbers is n - 1 operations.
-        size = operand[0].aval.size - result.aval.size if name.startswith("reduce_") else result.aval.size
-        if name in DEAR:
-            for pipe, number in DEAR[name].items():
-                count[pipe] += number * size
-        elif name not in FREE:
-            count["float" if jnp.issubdtype(operand[0].aval.dtype, jnp.floating) else "integer"] += size
-    return count
-
-
-def nanoseconds(count: dict[str, int], card: dict[str, float]) -> float:
-    """Per seed-round, if the pipes overlap and one of them, or the issue of instructions, is busy all the time."""
-    clocks = max(sum(count.values()) / ISSUED, *(number / card[pipe] for pipe, number in count.items()))
-    return clocks / (card["units"] * card["clock"])
+    return Program(Job.of([(jb.UniINF(horizon=1000), environment)], 1, [1]).shape()).ptx
 
 
 def table() -> str:
-    arms = (2, 10, 30)
-    counts = {num_arms: instructions(num_arms) for num_arms in arms}
+    head = "| K | registers | spilled bytes | instructions | float | integer | special | stalls |"
     lines = [
-        "| K | float | integer | special | " + " | ".join(f"{card}, ns" for card in CARDS) + " |",
-        "|---:|---:|---:|---:|" + "---:|" * len(CARDS),
+        head + "".join(f" {name}: games | {name}: ns |" for name in CARDS),
+        "|" + "---:|" * (head.count("|") - 1 + 2 * len(CARDS)),
     ]
-    for num_arms, count in counts.items():
-        bounds = " | ".join(f"{nanoseconds(count, card):.3f}" for card in CARDS.values())
-        lines.append(f"| {num_arms} | {count['float']} | {count['integer']} | {count['special']} | {bounds} |")
+    for num_arms in ARMS:
+        text = ptx(num_arms)
+        costs = {name: sass.cost(text, card.architecture) for name, card in CARDS.items()}
+        shown = costs["A100"]
+        counts = [shown.registers, shown.spilled, len(shown.round)]
+        counts += [*(shown.pipes[pipe] for pipe in CARDS["A100"].rates), shown.stall]
+        cells = [str(num_arms), *(f"{number:,}" for number in counts)]
+        for name, card in CARDS.items():
+            cells += [f"{card.games(costs[name].registers):,}", f"{card.nanoseconds(costs[name]):.3f}"]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 if __name__ == "__main__":
+    if reason := sass.missing():
+        raise SystemExit(reason)
     text = table()
     print(text)
     records.publish("roofline", text, PAGE)

@@ -1,5 +1,6 @@
 """The benchmarks tell a fast program from a slow one, and a right one from a wrong one."""
 
+import dataclasses
 import functools
 import json
 import os
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from benchmarks import competitors, guard, peer_worker, peers, records, roofline, speed, surface, sweeps
+from benchmarks import competitors, guard, peer_worker, peers, records, roofline, sass, speed, surface, sweeps
 from jaxbandit.engine import usable_cores
 from jaxbandit.store.cells import pairs
 
@@ -216,10 +217,57 @@ def test_the_page_has_a_place_for_every_table():
         records.replaced(page, mark, "x")
 
 
-def test_the_roofline_counts_what_a_round_computes():
-    """More arms, more work; two pairs of random words are some 240 operations on integers."""
-    few, many = (roofline.instructions(num_arms) for num_arms in (2, 10))
-    assert all(many[pipe] > few[pipe] for pipe in ("float", "special"))
-    assert 200 < few["integer"] < many["integer"] < 500
-    assert roofline.nanoseconds(few, roofline.CARDS["A100"]) < roofline.nanoseconds(many, roofline.CARDS["A100"]) < 1
+DISASSEMBLED = """
+.text.play:
+        /*0000*/                   MOV R1, c[0x0][0x28] ;               /* 0x00000a0000017a02 */
+                                                                        /* 0x000fe40000000f00 */
+.L_x_1:
+        /*0010*/                   IADD3 R0, R0, 0x1, RZ ;              /* 0x0000000100007810 */
+                                                                        /* 0x000fc80007ffe0ff */
+.L_x_2:
+        /*0020*/                   FADD R2, R2, R3 ;                    /* 0x0000000302027221 */
+                                                                        /* 0x000fc80000000000 */
+        /*0030*/               @P0 BRA `(.L_x_3) ;                      /* 0x0000004000000947 */
+                                                                        /* 0x000fea0003800000 */
+        /*0040*/                   MOV R0, 0xdc0 ;                      /* 0x00000dc000007802 */
+                                                                        /* 0x000fe40000000f00 */
+        /*0050*/                   CALL.REL.NOINC `($__internal_0_$__cuda_sm20_rcp_rn_f32_slowpath) ; /* 0x0000584000007944 */
+                                                                        /* 0x000fea0003c00000 */
+.L_x_3:
+        /*0060*/                   MUFU.RCP R0, R41 ;                   /* 0x0000002900007308 */
+                                                                        /* 0x000e640000001000 */
+        /*0070*/              @!P1 BRA `(.L_x_2) ;                      /* 0x0000004000007947 */
+                                                                        /* 0x000fea0003800000 */
+        /*0080*/              @!P2 BRA `(.L_x_1) ;                      /* 0x0000004000007947 */
+                                                                        /* 0x000fea0003800000 */
+.L_x_4:
+        /*0090*/                   BRA `(.L_x_4);                       /* 0x0000004000007947 */
+                                                                        /* 0x000fea0003800000 */
+.text.begin:
+"""  # noqa: E501
+
+
+def test_a_round_is_the_inner_loop_without_its_rare_paths():
+    found = sass.round_of(DISASSEMBLED)
+    assert [one.name for one in found] == ["FADD", "BRA", "MUFU.RCP", "BRA"]
+    assert [one.stall for one in found] == [4, 5, 2, 5]
+    assert [one.pipe for one in found] == ["float", "control", "special", "control"]
+    with pytest.raises(ValueError, match="no loop over rounds"):
+        sass.round_of(DISASSEMBLED.replace("BRA `(.L_x_1)", "EXIT"))
+
+
+def test_the_roofline_is_the_largest_of_its_bounds():
+    card = roofline.Card("sm_80", units=2, clock=1.0, warps=64, rates={"float": 64, "integer": 64, "special": 16})
+    assert [card.games(registers) for registers in (16, 64, 122, 128, 129, 255)] == [
+        2 * 32 * warps for warps in (64, 32, 16, 16, 12, 8)
+    ]
+    add, root = sass.Instruction("FADD", "", 1), sass.Instruction("MUFU.RSQ", "", 1)
+    mixed = [sass.Instruction(name, "", 1) for name in ("FADD", "LOP3.LUT", "BRA")]
+    for a_round, clocks in (
+        ([add] * 10, 2 * 8 * 10),  # 16 of 32 threads in a clock
+        ([root] * 10, 8 * 8 * 10),
+        (mixed * 10, 8 * 30),  # one instruction in a clock
+        ([dataclasses.replace(add, stall=100)] * 10, 1000),
+    ):
+        assert card.nanoseconds(sass.Cost(64, 0, a_round)) == pytest.approx(clocks / card.games(64))
     records.replaced(roofline.PAGE.read_text(), "roofline", "x")

@@ -1,4 +1,4 @@
-"""Exactly rounded operations that NumPy lacks: fma in both precisions, conversions to integers that are cut off."""
+"""Operations of PTX that NumPy lacks, among them fma in both precisions, rounded once."""
 
 import fractions
 import math
@@ -85,3 +85,51 @@ def to_integer(x, dtype):
     wide = np.where(np.isnan(x), 0, x).astype(f64)
     inside = np.clip(wide, low, np.nextafter(high, 0) if info.bits == 64 else high).astype(dtype)
     return np.where(wide >= high, info.max, np.where(wide <= low, info.min, inside)).astype(dtype)
+
+
+def canonical(x):
+    """Gives every NaN the bits that a card gives it, which are not a CPU's."""
+    nan = x != x
+    if not np.logical_or.reduce(nan):
+        return x
+    x = np.atleast_1d(x).copy()
+    x.view(f"uint{8 * x.dtype.itemsize}")[nan] = 0x7FFFFFFF if x.dtype.itemsize == 4 else 0x7FFFFFFFFFFFFFFF
+    return x
+
+
+def wide_mul(a, b, dtype):
+    """Returns the upper half of a product."""
+    bits = 8 * dtype.itemsize
+    if bits == 32:
+        wider = np.int64 if dtype.kind == "i" else np.uint64
+        return ((a.astype(wider) * b.astype(wider)) >> wider(32)).astype(dtype)
+    products = [(int(x) * int(y)) >> 64 for x, y in zip(*np.broadcast_arrays(np.atleast_1d(a), b), strict=True)]
+    return np.array([p & (2**64 - 1) for p in products], np.uint64).view(dtype)
+
+
+def clz(x):
+    """Returns the number of leading zeros."""
+    bits = 8 * x.dtype.itemsize
+    length = np.array([int(v).bit_length() for v in np.atleast_1d(x)])
+    return (bits - length).astype(np.uint32)
+
+
+def popc(x):
+    """Returns the number of bits that are set."""
+    return np.bitwise_count(x).astype(np.uint32)
+
+
+def extreme(function, a, b):
+    """Returns min or max as PTX defines it: a number if either is one, and -0 below +0."""
+    result = function(a, b)
+    zeros = (a == 0) & (b == 0)
+    sign = np.signbit(a) | np.signbit(b) if function is np.fmin else np.signbit(a) & np.signbit(b)
+    return np.where(zeros, np.where(sign, -result.dtype.type(0), result.dtype.type(0)), result)
+
+
+def approximate(name, *values):
+    """Returns what an approximate instruction may give: quotients by a rounded reciprocal."""
+    one = values[0].dtype.type(1)
+    return {"div": lambda a, b: a * (one / b), "rcp": lambda a: one / a, "sqrt": lambda a: a * (one / np.sqrt(a))}[
+        name
+    ](*values)

@@ -1,9 +1,10 @@
 """Programs of the scan compiled for TPUs without one: ``python -m tests.support.tpu NAME LANES`` prints what XLA says.
 
-XLA needs libtpu for it (``pip install libtpu``). The process has to be one of its own, because libtpu is loaded once.
+XLA needs libtpu for it. The process has to be one of its own, because libtpu is loaded once.
 """
 
 import json
+import re
 import sys
 
 import jax
@@ -49,8 +50,24 @@ def compiled(policy, environment, num_lanes, devices):
     return scan._advance.lower(shape, leaves, carry, keys, whole(), whole(), whole(4)).compile()
 
 
+def cycles(text):
+    """XLA's estimate of the cycles of a round on each chip.
+
+    Args:
+      text: A compiled program, in which one loop over rounds lies inside a loop over recorded rounds.
+    """
+    computations = dict(re.findall(r"^(?:ENTRY )?%([\w.-]+) \(.*?\{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL))
+
+    def loops(within):
+        return [computations[name] for name in re.findall(r"\bwhile\(.*?body=%([\w.-]+)", within)]
+
+    rounds = [body for outer in loops(text) for body in loops(outer)]
+    assert not any(map(loops, rounds)), "a loop inside of a round: XLA does not know how often it runs"
+    return max(sum(map(int, re.findall(r'"estimated_cycles":"(\d+)"', body))) for body in rounds)
+
+
 def main(name, num_lanes):
-    """Compiles one pair for four chips and prints the numbers of chips and lanes, and the memory of each chip."""
+    """Compiles one pair for four chips and prints the numbers of chips and lanes, and the cost on each chip."""
     devices = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x2").devices
     program = compiled(*pairs()[name], int(num_lanes), devices)
     memory = program.memory_analysis()
@@ -62,6 +79,7 @@ def main(name, num_lanes):
                 "kind": devices[0].device_kind,
                 "lanes": runner.Engine().lanes(scan.Games(shape, devices), 1, 1 << 30),
                 "bytes": memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes,
+                "cycles": cycles(program.as_text()),
             }
         )
     )
