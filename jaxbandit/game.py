@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import arms, random
-from jaxbandit.types import Array
+from jaxbandit.types import Array, check_made
 
 
 class Policy(Protocol):
@@ -94,6 +94,7 @@ def game_key(seed: int | Array, n: int | Array) -> Array:
 
 def as_arrays(obj: Any) -> Any:
     """Converts every traced field of a policy or environment to an array of the working dtype."""
+    check_made(obj)
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(float)), obj)
 
 
@@ -221,10 +222,23 @@ def _checked(owner: Any, method: str, value: Any, shape: tuple[int, ...], dtype:
     except (TypeError, ValueError):
         raise TypeError(f"{type(owner).__name__}.{method} must return {expected}, got {value!r}") from None
     if array.shape != shape or not jnp.issubdtype(array.dtype, jnp.floating):
-        hint = "; return probabilities for all arms, not the index of one" if method == "probabilities" else ""
-        hint = hint or "; return one number, the loss of the arm" if method == "loss" else hint
-        raise TypeError(f"{type(owner).__name__}.{method} must return {expected}, got {_form(array)}{hint}")
+        raise TypeError(
+            f"{type(owner).__name__}.{method} must return {expected}, got {_form(array)}{_remedy(method, array, shape)}"
+        )
     return array.astype(dtype)
+
+
+def _remedy(method: str, array: Array, shape: tuple[int, ...]) -> str:
+    """Returns what to write instead of a result of the wrong form."""
+    if array.shape == shape:
+        return "; these are no floating-point numbers, so convert them with .astype(jnp.result_type(float))"
+    if method == "probabilities" and array.shape == () and jnp.issubdtype(array.dtype, jnp.integer):
+        return f"; return probabilities for all arms, not the index of one: jax.nn.one_hot(index, {shape[0]})"
+    if method == "probabilities":
+        return f"; return probabilities for all arms, one for each of the {shape[0]}"
+    if method == "loss":
+        return "; return one number, the loss of the arm that was played: losses[arm]"
+    return f"; return one mean for each of the {shape[0]} arms"
 
 
 def _form(value: Any) -> str:

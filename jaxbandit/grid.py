@@ -14,9 +14,9 @@ from jaxbandit.types import field_values, fingerprint, format_number, public_fie
 LONG = 1000  # a label does not spell out more numbers than this
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Grid:
-    """Every combination of the swept values of one class."""
+    """Every combination of the swept values of one class; equal if class, axes and points are."""
 
     cls: type
     axes: Mapping[str, Sequence[Any]]  # swept fields only
@@ -28,6 +28,19 @@ class Grid:
     def shape(self) -> tuple[int, ...]:
         """Length of each axis."""
         return tuple(len(values) for values in self.axes.values())
+
+    def __repr__(self) -> str:
+        swept = "".join(f", {name}=[{_listed(values)}]" for name, values in self.axes.items())
+        count = len(self.points)
+        return f"<grid of {count} {'point' if count == 1 else 'points'}: {self.cls.__name__}{swept}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grid):
+            return NotImplemented
+        return list(self.axes) == list(other.axes) and list(self.points) == list(other.points)
+
+    def __hash__(self) -> int:
+        return hash((self.cls, *self.axes, *self.points))
 
     def rows(self) -> list[dict[str, Any]]:
         """Returns the swept values of each point."""
@@ -56,6 +69,10 @@ def grid(cls: type, **values: Any) -> Grid:
     """
     if not isinstance(cls, type):
         raise ValueError(f"grid() takes a class such as jb.UniINF, got {cls!r}")
+    if not dataclasses.is_dataclass(cls):
+        raise ValueError(
+            f"grid() needs a class with fields, but {cls.__name__} is not decorated; write @pytree above it"
+        )
     specs = public_fields(cls)
     for name in values:
         if name not in specs:
@@ -119,6 +136,12 @@ def text(value: Any) -> str:
     """Returns a value as the text of a label."""
     value = coordinate(value)
     return format_number(float(value)) if isinstance(value, int | float | np.number) else str(value)
+
+
+def _listed(values: Sequence[Any], most: int = 6) -> str:
+    """Returns values as text; of many, the first ones, an ellipsis and the last."""
+    shown = [text(value) for value in values]
+    return ", ".join(shown if len(shown) <= most else [*shown[: most - 2], "...", shown[-1]])
 
 
 def vector_label(values: np.ndarray) -> str:

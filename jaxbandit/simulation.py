@@ -2,7 +2,7 @@
 
 import itertools
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -19,7 +19,7 @@ from jaxbandit.policies import POLICIES
 from jaxbandit.progress import bar
 from jaxbandit.random import PRNG
 from jaxbandit.theory import assumptions
-from jaxbandit.types import check_single, validate
+from jaxbandit.types import check_made, check_single, validate
 from jaxbandit.version import __version__, commit
 
 
@@ -40,8 +40,8 @@ def simulate(
     """Plays every policy in every environment, for every seed, and records regret along the way.
 
     Args:
-      policy: A policy, a ``grid`` of one class, or a list of those.
-      environment: An environment, a ``grid``, or a list.
+      policy: A policy, a ``grid`` of one class, or a list of those; in a dictionary the keys are their labels.
+      environment: An environment, a ``grid``, a list, or a dictionary.
       horizon: Rounds to play.
       num_seeds: Independent games per pair of policy and environment. Games of one seed share their random bits
         across policies (common random numbers).
@@ -56,7 +56,7 @@ def simulate(
 
     Returns:
       ``regret``, ``loss`` (seed, round), ``pulls`` (seed, round, arm), ``failed`` (seed) behind one
-      dimension per swept field, or behind ``policy`` and ``environment`` if either is a list.
+      dimension per swept field, or behind ``policy`` and ``environment`` if either is a list or a dictionary.
 
     Example:
       >>> import jaxbandit as jb
@@ -72,11 +72,10 @@ def simulate(
     check_whole("trace", trace, 0)
     check_choice("dtype", dtype, ("float32", "float64"))
     check_choice("keep", keep, ("seeds", "summary"))
-    policies = [as_grid(entry) for entry in _listed(policy, "policy", ("init", "probabilities", "update"))]
-    environments = [
-        for_run(as_grid(entry), int(rounds[-1]))
-        for entry in _listed(environment, "environment", ("num_arms", "means", "loss"))
-    ]
+    named_policies = _listed(policy, "policy", ("init", "probabilities", "update"), POLICIES)
+    named_environments = _listed(environment, "environment", ("num_arms", "means", "loss"), ENVIRONMENTS)
+    policies = [grid for _, grid in named_policies]
+    environments = [for_run(grid, int(rounds[-1])) for _, grid in named_environments]
 
     check_history([point for grid in policies for point in grid.points], int(rounds[-1]))
 
@@ -86,13 +85,9 @@ def simulate(
         variables = study.run(config, progress, timing)
         attrs = _provenance(dtype, seed, num_seeds, rounds, timing)
 
-    if isinstance(policy, list | tuple) or isinstance(environment, list | tuple):
-        ds = results.labelled_dataset(
-            [(registry_name(grid.cls, POLICIES), grid) for grid in policies],
-            [(registry_name(grid.cls, ENVIRONMENTS), grid) for grid in environments],
-            variables,
-            study.coords(),
-        )
+    if isinstance(policy, list | tuple | Mapping) or isinstance(environment, list | tuple | Mapping):
+        played = [(name, grid) for (name, _), grid in zip(named_environments, environments, strict=True)]
+        ds = results.labelled_dataset(named_policies, played, variables, study.coords())
     else:
         ds = results.product_dataset(policies[0], environments[0], variables, study.coords())
     attrs["policy"] = "; ".join(repr(point) for grid in policies for point in grid.points[:1])
@@ -200,7 +195,13 @@ class _Study:
                 raise ValueError(f"{type(policy).__name__} has no measure {name!r}; {suggest(name, known)}")
 
 
-def _listed(given: Any, name: str, protocol: tuple[str, ...]) -> list[Any]:
+def _listed(given: Any, name: str, protocol: tuple[str, ...], registry: Mapping[str, type]) -> list[tuple[str, Grid]]:
+    """Returns each entry as a grid with the first word of its labels: a key of a dictionary, or the class's name."""
+    labels = list(given) if isinstance(given, Mapping) else []
+    for label in labels:
+        if not isinstance(label, str) or not label:
+            raise ValueError(f"a dictionary of {name} objects needs texts as keys, which are the labels, got {label!r}")
+    given = list(given.values()) if isinstance(given, Mapping) else given
     entries = list(given) if isinstance(given, list | tuple) else [given]
     if not entries:
         raise ValueError(f"{name} is an empty list; give at least one {name}")
@@ -213,12 +214,19 @@ def _listed(given: Any, name: str, protocol: tuple[str, ...]) -> list[Any]:
                 raise ValueError(f"{name} is the text {point!r}; pass an object, such as jb.UniINF(horizon=...)")
             if missing and type(point) in {"policy": ENVIRONMENTS, "environment": POLICIES}[name].values():
                 raise ValueError(f"{type(point).__name__} is no {name}; call simulate(policy, environment, ...)")
+            if missing and hasattr(point, "replay"):
+                raise ValueError(
+                    f"{name} is a table of losses, which is replayed in one of two orders; pass table.replay() for its "
+                    'stored order, or table.replay(order="resampled") to draw rows at random'
+                )
             if missing:
                 lacks = f"{point!r} lacks {', '.join(missing)}"
                 raise ValueError(f"{name} must have {', '.join(protocol)}; {lacks}; see `jaxbandit list`")
+            check_made(point)
             validate(point)
             check_single(point)
-    return entries
+    grids = [as_grid(entry) for entry in entries]
+    return list(zip(labels or [registry_name(grid.cls, registry) for grid in grids], grids, strict=True))
 
 
 def _provenance(dtype: str, seed: int, num_seeds: int, rounds: np.ndarray, timing: Timing) -> dict:

@@ -1,5 +1,6 @@
 """Bad input is refused at once, with the field, the value and the remedy."""
 
+import jax
 import numpy as np
 import pytest
 import xarray as xr
@@ -88,8 +89,58 @@ def test_a_class_is_not_a_policy():
         jb.simulate(POLICY, 3, horizon=10, num_seeds=2)
     with pytest.raises(ValueError, match="policy is the text 'uniinf'; pass an object"):
         jb.simulate("uniinf", ENVIRONMENT, horizon=10, num_seeds=2)
-    with pytest.raises(ValueError, match="policy is an empty list"):
-        jb.simulate([], ENVIRONMENT, horizon=10, num_seeds=2)
+    for nothing in ([], {}):
+        with pytest.raises(ValueError, match="policy is an empty list"):
+            jb.simulate(nothing, ENVIRONMENT, horizon=10, num_seeds=2)
+    with pytest.raises(ValueError, match="needs texts as keys, which are the labels, got 1"):
+        jb.simulate({1: POLICY}, ENVIRONMENT, horizon=10, num_seeds=2)
+
+
+def test_a_table_is_no_environment(tmp_path):
+    np.save(tmp_path / "table.npy", np.ones((4, 2)))
+    with pytest.raises(ValueError, match=r"environment is a table of losses.*pass table.replay\(\)"):
+        jb.simulate(POLICY, jb.read_table(tmp_path / "table.npy"), horizon=10, num_seeds=2)
+
+
+class Plain:
+    """A policy whose author forgot the decorator."""
+
+    def init(self, num_arms):
+        return np.zeros(num_arms)
+
+    def probabilities(self, state, t, key):
+        return np.full(2, 0.5)
+
+    def update(self, state, t, x, arm, loss):
+        return state
+
+
+class Derived(jb.Uniform):
+    """A subclass without a decorator of its own."""
+
+
+def test_a_class_without_the_decorator_is_named():
+    keys = jax.vmap(jb.game_key, (None, 0))(0, np.arange(2))
+    for policy, why in ((Plain(), "JAX cannot see its fields"), (Derived(), "a subclass needs a decorator of its own")):
+        for use in (
+            lambda policy=policy: jb.simulate(policy, ENVIRONMENT, horizon=10, num_seeds=2),
+            lambda policy=policy: jb.start(policy, ENVIRONMENT),
+            lambda policy=policy: jb.play(policy, ENVIRONMENT, keys, np.array([5])),
+        ):
+            with pytest.raises(TypeError, match=f"{type(policy).__name__} is not decorated, .*{why}; write .*@pytree"):
+                use()
+    with pytest.raises(ValueError, match=r"grid\(\) needs a class with fields, but Plain is not decorated"):
+        jb.grid(Plain)
+
+
+def test_play_says_what_is_wrong_with_keys_and_records():
+    keys = jax.vmap(jb.game_key, (None, 0))(0, np.arange(2))
+    for wrong in (keys[0], jax.random.PRNGKey(0)):
+        with pytest.raises(ValueError, match=r"keys must be JAX keys of shape \[N\].*pass one key as key\[None\]"):
+            jb.play(POLICY, ENVIRONMENT, wrong, np.array([5]))
+    for record, message in (([5, 3], "strictly increasing"), ([0, 3], "between 1"), ([2.5], "whole rounds")):
+        with pytest.raises(ValueError, match=f"record must .*{message}"):
+            jb.play(POLICY, ENVIRONMENT, keys, record)
 
 
 def test_moments_that_do_not_exist():

@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 
+from jaxbandit.checks import MAX_ROUNDS, recorded_rounds
 from jaxbandit.engine import machine, runner, scan, tallies, ways, workers
 from jaxbandit.engine.round import Plan, Tally
 from jaxbandit.engine.shape import Shape
@@ -43,12 +45,15 @@ def play(
     """
     if way is not None and way not in ways.WAYS:
         raise ValueError(f"way must be 'native' or 'scan', got {way!r}")
-    if jnp.ndim(keys) != 1 and not (jnp.ndim(keys) == 2 and keys.dtype == jnp.uint32):
-        raise ValueError(f"keys must be JAX keys of shape [N], got shape {jnp.shape(keys)}; pass one key as key[None]")
+    typed = jnp.issubdtype(jnp.result_type(keys), jax.dtypes.prng_key)
+    if jnp.ndim(keys) != (1 if typed else 2):
+        kind = "JAX keys of shape [N]" if typed else "JAX keys of shape [N], or their words [N, 2]"
+        raise ValueError(f"keys must be {kind}, got shape {jnp.shape(keys)}; pass one key as key[None]")
+    if not isinstance(record, Tracer):
+        recorded_rounds(MAX_ROUNDS, np.atleast_1d(record).tolist())  # raises if they are not increasing
     policy, environment = as_arrays(policy), as_arrays(environment)
     shape = Shape.of(policy, environment, Plan(stationary=is_stationary(environment)))
     leaves = jax.tree.leaves((policy, environment))
-    typed = jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
     words = jax.random.key_data(keys) if typed else keys
     record = jnp.asarray(record, jnp.int32)
     games = None if way == "scan" else ways.chosen(shape, way)

@@ -54,6 +54,14 @@ def test_one_dimension_per_swept_field(sweep):
     np.testing.assert_array_equal(sweep.regret.sel(initial_scale=4.0, means="0,0.5", scale=0.5), alone.regret)
 
 
+def test_the_keys_of_a_dictionary_are_labels(several):
+    policies = {"mine": jb.grid(jb.UniINF, horizon=40, initial_scale=[1.0, 4.0]), "uniINF": jb.UniINF(horizon=40)}
+    ds = jb.simulate(policies, {"coins": ENVIRONMENT}, **KEYS)
+    assert ds.policy.values.tolist() == ["mine[initial_scale=1]", "mine[initial_scale=4]", "uniINF"]
+    assert ds.environment.values.tolist() == ["coins"]
+    np.testing.assert_array_equal(ds.regret.isel(policy=1, environment=0), several.regret.isel(policy=1, environment=0))
+
+
 def test_same_field_on_both_sides_is_prefixed():
     ds = jb.simulate(
         jb.grid(Scaled, scale=[1.0, 2.0]), jb.grid(jb.Gaussian, means=[0.0, 1.0], scale=[0.5, 1.0]), **KEYS

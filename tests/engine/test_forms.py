@@ -93,12 +93,20 @@ class FewMeans(Vector):
 
 EASY = jb.Bernoulli(means=[0.2, 0.5, 0.5])
 WRONG = {
-    "index": (Index(), EASY, r"Index.probabilities must return float32\[3\], got int32\[\]; return probabilities"),
+    "index": (
+        Index(),
+        EASY,
+        r"Index.probabilities must return float32\[3\], got int32\[\]; .*jax.nn.one_hot\(index, 3\)",
+    ),
     "short": (Short(), EASY, r"Short.probabilities must return float32\[3\], got float32\[2\]"),
     "whole": (Whole(), EASY, r"Whole.update changes the form of \['count'\]: got float32\[3\], expected int32\[3\]"),
     "grown": (Grown(), EASY, r"Grown.update changes the form of the state: got float32\[4\], expected float32\[3\]"),
     "other": (Other(), EASY, "Other.update must return a state like the one of init"),
-    "vector": (Even(), Vector(), r"Vector.loss must return float32\[\], got float32\[3\]; return one number"),
+    "vector": (
+        Even(),
+        Vector(),
+        r"Vector.loss must return float32\[\], got float32\[3\]; return one number, .* losses\[arm\]",
+    ),
     "means": (Even(), FewMeans(), r"FewMeans.means must return float32\[3\], got float32\[2\]"),
 }
 

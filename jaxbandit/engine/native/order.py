@@ -7,7 +7,7 @@ equation comes just in time, independent chains alternate, and the processor wor
 import dataclasses
 import math
 
-import numpy as np
+import jax.numpy as jnp
 
 from jaxbandit.engine.native.arrays import SMALL
 from jaxbandit.engine.native.program import Equation, Name, Program
@@ -44,5 +44,7 @@ def cycles(equation: Equation) -> int:
         return 0
     if name.startswith(("reduce_", "arg")):
         return 4 * math.ceil(math.log2(max(2, *(atom.aval.size for atom in equation.invars))))
-    is_float = any(np.dtype(atom.aval.dtype).kind == "f" for atom in equation.invars)
+    is_float = any(
+        jnp.issubdtype(atom.aval.dtype, jnp.floating) for atom in equation.invars
+    )  # a key has no NumPy dtype
     return CYCLES.get(name, 4 if is_float else 1)

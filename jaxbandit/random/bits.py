@@ -1,15 +1,7 @@
-"""Random numbers as functions of counters.
-
-The bits of game n at round t are threefry2x32(key of the game, (t, stream, draw)). They depend on
-nothing else, so a result is the same whatever the block, the device or the point of resumption.
-A policy or environment receives a *stream*, the words of its own round; a JAX key may replace it
-if a policy is called by hand. A stream or key passed to a function here is consumed, so use
-``split`` to draw twice.
-"""
+"""Streams of random words, which are functions of counters: the cipher, and what a round reads."""
 
 import functools
 import inspect
-import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -21,6 +13,7 @@ from jaxbandit.types import Array
 
 # The consumers of a round's bits, in the second word of the counter.
 POLICY, ARM, LOSS, UPDATE = 0, 1, 2, 3
+LAWS = ("uniform", "normal", "exponential", "gumbel", "bernoulli", "randint", "choice")  # that a message offers
 DRAWS = 1 << 24  # draws a stream may make in one round
 PRNG = "threefry2x32-20, counter (round, consumer, pair), key fold_in(key(seed), n)"
 
@@ -104,6 +97,14 @@ class Stream:
         starts = [self._first + n * width for n in range(count)]
         return [Stream(self._draw, start, start + width) for start in starts]
 
+    @property
+    def __jax_array__(self):
+        """Raises: ``jax.random`` and ``jax.numpy`` look for this attribute in an argument that is no array."""
+        raise TypeError(
+            "the key of a round is a stream of jaxbandit, which jax.random and jax.numpy cannot read; draw from "
+            f"jaxbandit.random: {', '.join(LAWS)}; for another law of jax.random pass it jaxbandit.random.jax_key(key)"
+        )
+
 
 Key = Stream | Array
 
@@ -169,96 +170,6 @@ def split(key: Key, count: int = 2) -> Sequence[Key]:
     return key.split(count) if isinstance(key, Stream) else list(jax.random.split(key, count))
 
 
-def uniform(key: Key, shape: tuple[int, ...] = ()) -> Array:
-    """Draws uniforms on [0, 1) of 24 bits (32 in float64), for laws without a tail."""
-    return _fraction(words(key, math.prod(shape))).reshape(shape)
-
-
-def deep_uniform(key: Key, shape: tuple[int, ...] = ()) -> Array:
-    """Draws uniforms on (0, 1] from at least 80 bits: float32's full relative precision down to 2^-56.
-
-    Quantile functions need them: a 24-bit uniform would cut a tail at probability 2^-24.
-    """
-    if shape == ():
-        return _deep(*_deep_words(key))
-    return _deep(*words(key, 3 * math.prod(shape)).reshape(3, *shape))
-
-
-def below(key: Key, count: int) -> Array:
-    """Draws a whole number from 0 to ``count - 1``, int32, from 64 bits: all are equally likely up to 2^-64."""
-    w0, w1 = words(key, 2)
-    low = w0 * jnp.uint32(count)
-    carry = low + _high_product(w1, count) < low
-    return (_high_product(w0, count) + carry.astype(jnp.uint32)).astype(jnp.int32)
-
-
-def signed_uniform(key: Key) -> tuple[Array, Array]:
-    """Draws a fair sign and an independent deep uniform, for both tails of a symmetric law."""
-    w0, w1, w2, w3 = _deep_words(key, more=1)
-    return jnp.where(w3 >> jnp.uint32(31) == 0, 1.0, -1.0).astype(_dtype()), _deep(w0, w1, w2)
-
-
-def signed_uniforms(key: Key) -> tuple[Array, Array, Array]:
-    """Draws a fair sign, a deep uniform, and a uniform on (0, 1) of 63 bits, all independent."""
-    w0, w1, w2, w3, w4 = _deep_words(key, more=2)
-    dtype = _dtype()
-    second = w3.astype(dtype) * 2.0**-32 + ((w4 >> jnp.uint32(1)).astype(dtype) * 2.0**-63 + 2.0**-64)
-    return jnp.where(w4 & jnp.uint32(1) == 0, 1.0, -1.0).astype(dtype), _deep(w0, w1, w2), second
-
-
-def polar(key: Key, shape: tuple[int, ...] = ()) -> tuple[Array, Array]:
-    """Draws a deep uniform and the cosine of an independent uniform angle (the two parts of Box-Muller)."""
-    if shape == ():
-        w0, w1, w2, w3 = _deep_words(key, more=1)
-    else:
-        w0, w1, w2, w3 = words(key, 4 * math.prod(shape)).reshape(4, *shape)
-    return _deep(w0, w1, w2), jnp.cos(2 * math.pi * _fraction(w3))
-
-
-def normal(key: Key, shape: tuple[int, ...] = ()) -> Array:
-    """Draws standard normals by Box-Muller; their tails are as deep as those of the deep uniform."""
-    radius, cosine = polar(key, shape)
-    return jnp.sqrt(-2 * jnp.log(radius)) * cosine
-
-
-def exponential(key: Key, shape: tuple[int, ...] = ()) -> Array:
-    """Draws standard exponentials."""
-    return -jnp.log(deep_uniform(key, shape))
-
-
-def minus_log_of_rest(u: Array) -> Array:
-    """Returns -log(1 - u) to relative precision for small u, in a quarter of the time of ``log1p``."""
-    rest = 1 - u
-    return (u - (1 - rest)) - jnp.log(rest)  # the rounding error of the rest, and the rest
-
-
-def _deep_words(key: Key, more: int = 0) -> Sequence[Array]:
-    return key.deep_words(more) if isinstance(key, Stream) else list(words(key, 3 + more))
-
-
-def _dtype():
-    return jnp.result_type(float)
-
-
-def _fraction(word: Array) -> Array:
-    """Returns the leading bits of a word as a number in [0, 1), exactly."""
-    if _dtype() == jnp.float64:
-        return word.astype(jnp.float64) * 2.0**-32
-    return (word >> jnp.uint32(8)).astype(jnp.float32) * 2.0**-24
-
-
-def _high_product(word: Array, count: int) -> Array:
-    """Returns the upper 32 of a product's 64 bits, from halves of 16: without x64 JAX has no 64-bit integers."""
-    high, low = word >> jnp.uint32(16), word & jnp.uint32(0xFFFF)
-    count_high, count_low = map(jnp.uint32, divmod(count, 1 << 16))
-    first = high * count_low + ((low * count_low) >> jnp.uint32(16))
-    second = low * count_high + (first & jnp.uint32(0xFFFF))
-    return high * count_high + (first >> jnp.uint32(16)) + (second >> jnp.uint32(16))
-
-
-def _deep(w0: Array, w1: Array, w2: Array) -> Array:
-    # The bits as a sum from the small end: each conversion rounds relatively, so leading zeros
-    # cost no precision. The half unit at the end keeps the sum positive.
-    dtype = _dtype()
-    low = w2.astype(dtype) * 2.0**-96 + 2.0**-97
-    return w0.astype(dtype) * 2.0**-32 + (w1.astype(dtype) * 2.0**-64 + low)
+def jax_key(key: Key) -> Array:
+    """Returns a JAX key for the laws of ``jax.random`` that are not here; a key that is one already is unchanged."""
+    return jax.random.wrap_key_data(key.words(2), impl="threefry2x32") if isinstance(key, Stream) else key

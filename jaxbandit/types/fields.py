@@ -1,0 +1,131 @@
+"""Fields of a policy or environment: their declaration, their names, their form."""
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+Array = jax.Array
+Numbers = Any  # of a field with one number per arm or round: callers pass a list or an array, methods find an array
+
+ONE_PER_ARM = "one value per arm, a list such as [0.5, 1.0]"
+BOUNDS = {
+    "gt": (np.greater, ">"),
+    "ge": (np.greater_equal, ">="),
+    "lt": (np.less, "<"),
+    "le": (np.less_equal, "<="),
+}
+
+
+def field(
+    *,
+    default: Any = dataclasses.MISSING,
+    alias: str | None = None,
+    static: bool = False,
+    vector: bool | str = False,
+    per_arm: bool = False,
+    table: bool | str = False,
+    shared: bool = False,
+    derived: bool = False,
+    nested: bool = False,
+    choices: Sequence[Any] | None = None,
+    whole: bool = False,
+    infinite: bool = False,
+    hint: str = "",
+    **bounds: float,
+) -> Any:
+    """A field of a policy or environment.
+
+    Args:
+      default: Value when none is given.
+      alias: The public name, where the attribute's own is taken by a method.
+      static: Decides a shape or a branch: compiled in, not traced.
+      vector: One value per arm, ``[K]``; a plain list is then one value, not a sweep. A string says what
+        the list holds instead.
+      per_arm: One number for all arms, or one for each: a list ``[K]``.
+      table: One value has two axes, e.g. ``[rounds, K]``; makes the field shared. A string says what it holds.
+      shared: The same in every lane, so that it is never copied per lane and what follows from it and the
+        round alone is computed once, not per lane. Points of a sweep that differ in it are played in turn.
+      derived: (With a default.) Set by ``__post_init__`` from the others; not an argument, not shown.
+      nested: Holds another policy or environment, whose own fields are checked by itself.
+      choices: The admissible values; makes the field static.
+      whole: Takes whole numbers only.
+      infinite: Takes infinity too.
+      hint: What to do about a bad value; ends the error message.
+      **bounds: ``gt``, ``ge``, ``lt``, ``le``, each checked on the host.
+    """
+    unknown = set(bounds) - set(BOUNDS)
+    if unknown:
+        raise TypeError(f"unknown bounds {sorted(unknown)}; use {sorted(BOUNDS)}")
+    metadata = {
+        "alias": alias,
+        "static": static or choices is not None,
+        "vector": ONE_PER_ARM if vector is True else vector,
+        "per_arm": per_arm,
+        "table": "a table with a row per round and a column per arm" if table is True else table,
+        "shared": shared or bool(table),
+        "derived": derived,
+        "nested": nested,
+        "choices": choices,
+        "whole": whole,
+        "infinite": infinite,
+        "hint": hint,
+        "bounds": bounds,
+    }
+    if derived:
+        return dataclasses.field(default=default, init=False, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def is_static(spec: dataclasses.Field) -> bool:
+    """Whether a field is compiled in rather than traced."""
+    return bool(spec.metadata.get("static"))
+
+
+def rank(spec: dataclasses.Field) -> int:
+    """The number of axes of one value; one more is a sweep."""
+    return 2 if spec.metadata.get("table") else 1 if spec.metadata.get("vector") and not is_static(spec) else 0
+
+
+def public_name(spec: dataclasses.Field) -> str:
+    """The name a user gives and reads."""
+    return spec.metadata.get("alias") or spec.name
+
+
+def public_fields(cls: type) -> dict[str, dataclasses.Field]:
+    """The fields a user may give, by public name."""
+    return {public_name(spec): spec for spec in dataclasses.fields(cls) if not spec.metadata.get("derived")}
+
+
+def field_values(obj: Any) -> dict[str, Any]:
+    """The fields of a policy or environment by public name."""
+    return {name: getattr(obj, spec.name) for name, spec in public_fields(type(obj)).items()}
+
+
+def shared_leaves(obj: Any) -> list[bool]:
+    """Whether each leaf of a policy or environment, in the order of ``jax.tree.leaves``, is the same in every lane."""
+    return [_is_shared(obj, path) for path, _ in jax.tree_util.tree_flatten_with_path(obj)[0]]
+
+
+def fingerprint(values: Any) -> str:
+    """Tells arrays of one shape apart by what they hold."""
+    return hashlib.blake2b(np.asarray(values, np.float64).tobytes(), digest_size=16).hexdigest()
+
+
+def format_number(value: float) -> str:
+    """A number as a label: ``4`` for 4.0, ``1e-05`` for 0.00001."""
+    return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e9 else f"{value:g}"
+
+
+def _is_shared(node: Any, path: Sequence[Any]) -> bool:
+    for key in path:
+        if not isinstance(key, jax.tree_util.GetAttrKey) or not dataclasses.is_dataclass(node):
+            return False
+        if any(spec.name == key.name and spec.metadata.get("shared") for spec in dataclasses.fields(node)):
+            return True
+        node = getattr(node, key.name)
+    return False
