@@ -18,7 +18,7 @@ import jaxbandit as jb
 from benchmarks.records import replaced
 from jaxbandit import random
 from jaxbandit.arms import pick
-from jaxbandit.cli.tables import default_text
+from jaxbandit.cli.cards import default_text
 from jaxbandit.engine import usable_cores
 from jaxbandit.environments.laws import Law
 from jaxbandit.types import Array, field, public_fields, pytree

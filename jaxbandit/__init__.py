@@ -79,6 +79,7 @@ if _typing.TYPE_CHECKING:
     from jaxbandit.analysis.statistics import band as band
     from jaxbandit.analysis.statistics import exceedance as exceedance
     from jaxbandit.analysis.statistics import quantile as quantile
+    from jaxbandit.analysis.table import table as table
     from jaxbandit.dataset.results import compare as compare
     from jaxbandit.dataset.results import product as product
     from jaxbandit.dataset.results import summary as summary
@@ -110,6 +111,7 @@ _LATER = {
     "simulate": "simulation",
     "slope": "analysis.growth",
     "summary": "dataset.results",
+    "table": "analysis.table",
     "tune": "search.front",
     "worst": "search.front",
 }

@@ -17,6 +17,7 @@ import xarray as xr
 from scipy import special
 
 from jaxbandit.certify.facts import FACTS, SUMS, Certified, tolerance
+from jaxbandit.certify.parts import Arrays, Parts, part_name, seed_ranges
 from jaxbandit.engine import Engine, Job, Timing, best_fixed_arms, run_job
 from jaxbandit.environments import Bernoulli, Pareto, StudentT, Switching
 from jaxbandit.game import Environment, at_horizon
@@ -26,6 +27,7 @@ from jaxbandit.studies import entries, study
 
 HORIZON, NUM_SEEDS = 10_000, 1_280  # times eight environments: 1e8 seed-rounds
 QUICK_HORIZON, QUICK_SEEDS = 1_000, 64
+RECORDED = ("violations", "worst", "at", "sums", "last_growth")
 LEVEL = 0.9999  # coverage of the intervals over seeds
 
 # Variants of uniINF with a mistake; the certificate must detect each of them.
@@ -82,6 +84,7 @@ def certify(
     num_seeds: int = NUM_SEEDS,
     seed: int = 0,
     engine: Engine | None = None,
+    directory: pathlib.Path | None = None,
     **fields: Any,
 ) -> xr.Dataset:
     """Plays uniINF in float64 in every environment and checks the facts at every round of every seed.
@@ -92,6 +95,7 @@ def certify(
       num_seeds: Games per environment.
       seed: The study seed.
       engine: The settings of the engine; they do not change the numbers.
+      directory: A directory that keeps finished games; a certificate that was stopped continues from them.
       **fields: Fields of ``UniINFVariant``; any of them makes the games a negative control.
 
     Returns:
@@ -120,12 +124,13 @@ def certify(
                 "use at least two arms and a longer horizon"
             )
     config, games, parts = engine or Engine(), horizon * num_seeds, []
+    kept = None if directory is None else Parts(directory)
     with bar(config.progress) as progress:
         for environment in environments.values():
             before = len(parts) * games
             report = functools.partial(_report, progress, before, len(environments) * games)
             played = at_horizon(environment, horizon)
-            parts.append(_certify_one(played, horizon, num_seeds, seed, config, report, fields))
+            parts.append(_certify_one(played, horizon, num_seeds, seed, config, report, kept, fields))
     ds = xr.concat(parts, dim=xr.Variable("environment", list(environments)))
     return ds.assign_attrs(
         horizon=horizon,
@@ -159,19 +164,33 @@ def _report(progress: Progress, before: int, total: int, done: int, _: int) -> N
 
 
 def _certify_one(
-    environment: Environment, horizon: int, num_seeds: int, seed: int, config: Engine, report: Progress, fields: dict
+    environment: Environment,
+    horizon: int,
+    num_seeds: int,
+    seed: int,
+    config: Engine,
+    report: Progress,
+    kept: Parts | None,
+    fields: dict,
 ) -> xr.Dataset:
-    timing = Timing()
-    names = ("violations", "worst", "at", "sums", "last_growth")
-    blocks: list[dict[str, np.ndarray]] = []
+    ranges = [(0, num_seeds)] if kept is None else list(seed_ranges(horizon, num_seeds))
+    arrays, seconds = [], 0.0
     with jax.enable_x64(True):
         policy = (UniINFVariant if fields else UniINF)(horizon=float(horizon), **fields)
         best_arm = int(best_fixed_arms(environment, np.array([horizon]))[0])
         pair = Certified(policy, best_arm=best_arm), environment
-        job = Job.of([pair], num_seeds, [horizon], seed=seed, measures=names)
-        run_job(job, config, lambda _, block: blocks.append(block), report, timing)
-    found = {name: np.concatenate([block[name] for block in blocks])[:, -1] for name in (*names, "regret")}
-    failed = np.concatenate([block["failed"] for block in blocks])
+        for first, last in ranges:
+            done = functools.partial(_report, report, first * horizon, 0)
+            rest = {"best_arm": best_arm, "horizon": horizon, "seed": seed, "seeds": [first, last], "way": config.way}
+            name = part_name(policy, environment, **rest) if kept else ""
+            there = kept.read(name) if kept else None
+            part, took = there or _play(pair, horizon, (first, last), seed, config, done)
+            if kept and there is None:
+                kept.write(name, part, took)
+            done((last - first) * horizon, 0)
+            arrays.append(part)
+            seconds += took
+    found = {name: np.concatenate([part[name] for part in arrays]) for name in arrays[0]}
 
     worst_seed = np.argmax(found["worst"], axis=0)
     by_fact = {
@@ -187,10 +206,28 @@ def _certify_one(
     return xr.Dataset(
         {name: ("fact", values) for name, values in by_fact.items()}
         | {name: ("expectation", values) for name, values in by_expectation.items()}
-        | {"failed": int((failed > 0).sum()), "tolerance": tolerance(environment.num_arms)},
+        | {"failed": int((found["failed"] > 0).sum()), "tolerance": tolerance(environment.num_arms)},
         coords={"fact": list(FACTS), "expectation": list(EXPECTATIONS)},
-        attrs={"run_seconds": timing.run_seconds},
+        attrs={"run_seconds": seconds},
     )
+
+
+def _play(
+    pair: tuple[Certified, Environment],
+    horizon: int,
+    seeds: tuple[int, int],
+    seed: int,
+    config: Engine,
+    report: Progress,
+) -> tuple[Arrays, float]:
+    """Plays the games of some seeds; returns their final records and the seconds that they took."""
+    timing = Timing()
+    blocks: list[Arrays] = []
+    first, last = seeds
+    job = Job.of([pair], last - first, [horizon], first_seed=first, seed=seed, measures=RECORDED)
+    run_job(job, config, lambda _, block: blocks.append(block), report, timing)
+    found = {name: np.concatenate([block[name] for block in blocks])[:, -1] for name in (*RECORDED, "regret")}
+    return found | {"failed": np.concatenate([block["failed"] for block in blocks])}, timing.run_seconds
 
 
 def _expectations(policy: UniINF, environment: Environment, horizon: int, sums: Mapping[str, np.ndarray]) -> dict:

@@ -1,12 +1,16 @@
 """The command ``jaxbandit certify``."""
 
+import pathlib
 import warnings
 from typing import Annotated
 
 import typer
 
-from jaxbandit.cli.options import Quick, make_console
+from jaxbandit.cli import layout
+from jaxbandit.cli.options import RESULTS, Horizon, NumSeeds, Quick, Quiet, Seed
 from jaxbandit.engine import Engine
+
+KEPT = "finished games are kept"
 
 
 def certify(
@@ -21,15 +25,19 @@ def certify(
     world: Annotated[
         list[str] | None, typer.Option("--world", hidden=True, help="The old name of --environment.")
     ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Rounds of each game.")] = None,
-    num_seeds: Annotated[int | None, typer.Option(help="Seeds, that is games, per environment.")] = None,
-    seed: Annotated[int, typer.Option(help="Study seed, from which all games draw.")] = 0,
+    out: Annotated[
+        pathlib.Path | None, typer.Option("--out", help="Results directory; default results/certify.")
+    ] = None,
+    horizon: Horizon = None,
+    num_seeds: NumSeeds = None,
+    seed: Seed = None,
     controls: Annotated[bool, typer.Option(help="Also check three broken variants of uniINF, which must fail.")] = True,
+    quiet: Quiet = False,
 ) -> None:
     """Plays uniINF in float64 and checks its proved facts at every round; exits with code 1 if a fact fails."""
     from jaxbandit.certify import certificates
 
-    console = make_console()
+    console = layout.make_console(silent=quiet)
     if world:
         warnings.warn("--world is now called --environment; the old name goes in the next release", stacklevel=2)
     named = [certificates.read_environments(text) for text in [*(environment or ()), *(world or ())]]
@@ -38,22 +46,36 @@ def certify(
     )
     horizon = (certificates.QUICK_HORIZON if quick else certificates.HORIZON) if horizon is None else horizon
     num_seeds = (certificates.QUICK_SEEDS if quick else certificates.NUM_SEEDS) if num_seeds is None else num_seeds
-    engine = Engine(progress=True)
-    ds = certificates.certify(environments, horizon=horizon, num_seeds=num_seeds, seed=seed, engine=engine)
-    for table in certificates.tables(ds):
-        console.print(table)
-    good = certificates.holds(ds)
-    console.print(
-        f"{int(ds.violations.sum())} violations, {int(ds.failed.sum())} failed games, {ds.run_seconds} s of play"
+    ds = certificates.certify(
+        environments,
+        horizon=horizon,
+        num_seeds=num_seeds,
+        seed=seed or 0,
+        engine=Engine(progress=not quiet),
+        directory=out or RESULTS / "certify",
     )
-    for name, facts in (certificates.run_controls(seed=seed) if controls else {}).items():
-        good = good and bool(facts)
-        console.print(
-            f"control {name} "
-            + (
-                f"was detected: it violates {', '.join(facts)}"
-                if facts
-                else "was NOT detected: at least one fact should have failed"
-            )
+    found = certificates.run_controls(seed=seed or 0) if controls else {}
+    unseen = [name for name, facts in found.items() if not facts]
+    good = certificates.holds(ds) and not unseen
+    layout.say(console, _verdict(ds, good, certificates.broken(ds), unseen), style="bold green" if good else "bold red")
+    for table in certificates.tables(ds):
+        layout.show(console, table)
+    for name, facts in found.items():
+        said = (
+            f"was detected: it violates {', '.join(facts)}" if facts else "was NOT detected: a fact should have failed"
         )
+        layout.say(console, f"control {name} {said}")
+    layout.say(console, f"{ds.run_seconds} s of play")
     raise typer.Exit(0 if good else 1)
+
+
+def _verdict(ds, good: bool, broken: list[str], unseen: list[str]) -> str:
+    """Returns one sentence: PASS, or FAIL with its reasons."""
+    rounds, facts, environments = int(ds.seed_rounds), ds.sizes["fact"], ds.sizes["environment"]
+    if good:
+        return f"PASS: {facts} facts hold in all {rounds:,} seed-rounds in {environments} environments"
+    reasons = [f"violated: {', '.join(broken)}"] if broken else []
+    reasons += [f"{int(ds.failed.sum())} games failed"] if ds.failed.any() else []
+    reasons += ["an expectation is above its bound"] if (ds.low > 0).any() else []
+    reasons += [f"controls not detected: {', '.join(unseen)}"] if unseen else []
+    return f"FAIL: {'; '.join(reasons)}"

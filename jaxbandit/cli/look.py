@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from jaxbandit.cli.options import BAND, FORMATS, Band, Data, Formats, Simultaneous, Source, Trust, endings, make_console
+from jaxbandit.cli import layout
+from jaxbandit.cli.options import BAND, FORMATS, Band, Data, Formats, Simultaneous, Source, Trust, endings
 from jaxbandit.studies import figures, recorded
 
 
@@ -48,8 +49,9 @@ def plot(
         method=band,
         simultaneous=simultaneous,
     )
+    console = layout.make_console()
     for figure in made:
-        make_console().print(f"figure  {figure}", markup=False, soft_wrap=True)
+        layout.say_place(console, "figure", figure)
 
 
 def report(
@@ -66,4 +68,4 @@ def report(
     from jaxbandit.report import write
 
     page = write(source, out, method=band, simultaneous=simultaneous, data=data, trust=trust)
-    make_console().print(f"report  {page}", soft_wrap=True, markup=False)
+    layout.say_place(layout.make_console(), "report", page)

@@ -1,16 +1,16 @@
 """Options that several commands share, each with one name, one help text and one default."""
 
+import functools
 import pathlib
-import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 RESULTS = pathlib.Path("results")  # the parent of all default directories
 FORMATS, BAND = "pdf,png", "normal"
 
-StudyFile = Annotated[pathlib.Path, typer.Argument(help="A study file (TOML).")]
+StudyFile = Annotated[pathlib.Path, typer.Argument(help="A study file (TOML), or the name of a shipped study.")]
 Source = Annotated[
     pathlib.Path,
     typer.Argument(help="A results directory, or a dataset (.nc)."),
@@ -26,6 +26,13 @@ Data = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print only the results, as JSON.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a value of the study, as in policies.0.initial_scale=1,4; repeatable."),
+]
+Horizon = Annotated[int | None, typer.Option("--horizon", help="Rounds of each game.")]
+NumSeeds = Annotated[int | None, typer.Option("--num-seeds", help="Seeds, that is games, per pair.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Study seed, from which all games draw.")]
 Formats = Annotated[str, typer.Option("--format", help="File endings of the figures, comma-separated.")]
 Band = Annotated[str, typer.Option("--band", help="Method of the confidence bands: normal or bootstrap.")]
 Trust = Annotated[
@@ -44,6 +51,13 @@ def endings(formats: str) -> list[str]:
     return [ending.strip() for ending in formats.split(",")]
 
 
-def make_console(silent: bool = False) -> Console:
-    """Returns the console for results; if the output is piped, rich assumes 80 columns, too few for a table."""
-    return Console(width=None if sys.stdout.isatty() else 160, quiet=silent)
+def changes(
+    assigned: list[str] | None, horizon: int | None, num_seeds: int | None, seed: int | None
+) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
+    """Returns the function that changes a study's content as the options say; None if they say nothing."""
+    from jaxbandit.cli.overrides import overridden
+
+    values = {"horizon": horizon, "num_seeds": num_seeds, "seed": seed}
+    if not assigned and all(value is None for value in values.values()):
+        return None
+    return functools.partial(overridden, changes=assigned or (), **values)

@@ -1,12 +1,16 @@
-"""Files that a run writes beside its cells: the dataset in one file, and figures."""
+"""The outcome of a run: its table on the terminal, and the dataset in one file and figures beside its cells."""
 
 import pathlib
 import warnings
+from typing import Any
 
 import xarray as xr
+from rich.console import Console
 
-from jaxbandit.analysis.multiples import Multiples, multiples
-from jaxbandit.cli import tables
+from jaxbandit.analysis import final
+from jaxbandit.analysis.multiples import multiples
+from jaxbandit.analysis.outcomes import outcomes
+from jaxbandit.cli import layout, tables
 from jaxbandit.store import seal
 from jaxbandit.store.directory import Store, StoreError
 from jaxbandit.studies.study import Study
@@ -14,24 +18,38 @@ from jaxbandit.studies.study import Study
 DATASET_BYTES = 1 << 30  # a dataset up to this size is also written as one file
 
 
-def write(ds: xr.Dataset, directory: pathlib.Path) -> str:
-    """Writes the dataset to one file, unless it is large; returns a line that says where the dataset is."""
+def show_regret(console: Console, study: Study, ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Path) -> None:
+    """Prints final regret for every environment, and sentences about its columns and about failed games."""
+    environments = environments_of(study, stats)
+    found = outcomes(ds, stats, environments)
+    shown = tables.regret_tables(found, stats, multiples(stats, environments), grouped=layout.on_terminal())
+    for table in shown:
+        layout.show(console, table)
+    for note in tables.notes(shown, stats.sizes["environment"], directory):
+        layout.say(console, note, style="dim")
+    for sentence in final.failures(stats):
+        layout.say(console, sentence, style="red")
+
+
+def write(ds: xr.Dataset, directory: pathlib.Path) -> tuple[str, str]:
+    """Writes the dataset to one file, unless it is large; returns the word and the text that say where it is."""
     path = directory / "dataset.nc"
     if ds.nbytes > DATASET_BYTES:
         path.unlink(missing_ok=True)
-        return f"dataset {tables.size(ds.nbytes)}, too large for one file: open it with jb.load({str(directory)!r})"
+        size = tables.size(ds.nbytes)
+        return "dataset", f"{size}, too large for one file: open it with jb.load({str(directory)!r})"
     try:
         content = seal.dataset_bytes(ds.load())
     except OSError as error:  # HDF5 also takes disk space for a file in memory
         raise StoreError(f"cannot write {path}: {error}; all cells are stored, jb.load opens their directory") from None
     Store(directory).write(path, content)
-    return f"dataset {path}"
+    return "dataset", str(path)
 
 
-def multiples_of(study: Study, stats: xr.Dataset) -> Multiples:
-    """Returns final regret as multiples of asymptotic lower bounds, for the pairs of a study that have one."""
+def environments_of(study: Study, stats: xr.Dataset) -> dict[str, Any]:
+    """Returns the environments of a study by label."""
     labels, points = [str(label) for label in stats.environment.values], study.resolved.points
-    return multiples(stats, dict(zip(labels, points, strict=True))) if len(labels) == len(points) else {}
+    return dict(zip(labels, points, strict=True)) if len(labels) == len(points) else {}
 
 
 def draw(study: Study, ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Path) -> list[pathlib.Path]:
@@ -42,8 +60,7 @@ def draw(study: Study, ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Pat
         if not study.figures:
             regret = {"name": "regret", "title": study.title}
             return plots.draw(stats, directory, formats=("png",), figures=[regret], strict=False)
-        points = study.resolved.points
-        environments = dict(zip(map(str, ds.environment.values), points, strict=True))
+        environments = environments_of(study, stats)
         return plots.draw(ds, directory / "figures", formats=("png",), environments=environments, strict=False)
     except OSError as error:
         warnings.warn(f"cannot write the figures in {directory}: {error}", stacklevel=2)

@@ -2,20 +2,22 @@
 
 import dataclasses
 import json
-import pathlib
+import shlex
 import threading
 import time
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.text import Text
 
-from jaxbandit.cli import options
-from jaxbandit.cli.options import Data, Json, Out, Quick, Quiet, StudyFile
+from jaxbandit.cli import layout, options
+from jaxbandit.cli.options import Data, Horizon, Json, NumSeeds, Out, Quick, Quiet, Seed, Set, StudyFile
 from jaxbandit.engine import Engine
 from jaxbandit.progress import bar
 from jaxbandit.runs import run_study, teams
 from jaxbandit.runs.campaign import Report
+from jaxbandit.studies.shipped import study_path
 from jaxbandit.studies.study import DataNeededError, Study
 
 KEPT = "finished cells and checkpoints of games under way are kept"
@@ -27,6 +29,10 @@ def run(
     out: Out = None,
     quick: Quick = False,
     data: Data = None,
+    assigned: Set = None,
+    horizon: Horizon = None,
+    num_seeds: NumSeeds = None,
+    seed: Seed = None,
     quiet: Quiet = False,
     as_json: Json = False,
     device: Annotated[
@@ -48,13 +54,15 @@ def run(
 ) -> None:
     """Plays the missing cells of a study, writes a dataset and figures, and prints a table of regret."""
     try:
-        plan = _read(study, quick, data, precision)
+        change = options.changes(assigned, horizon, num_seeds, seed)
+        plan = Study.load(study_path(study), data, quick=quick, change=change)
+        plan = plan if precision is None else plan.changed(precision=precision)
     except DataNeededError as needed:
         if not quick:
             raise
-        options.make_console().print(f"skipped: {needed}", markup=False)
+        layout.say(layout.make_console(), f"skipped: {needed}")
         return
-    directory, console = options.results_directory(study, out, quick), options.make_console()
+    directory, console = options.results_directory(study, out, quick), layout.make_console()
     team = _team(dask, coordinator, num_processes, process_id)
     talk = not (quiet or as_json) and team.leads
     if talk:
@@ -75,12 +83,11 @@ def run(
     if not team.leads:
         return
     talk = not (quiet or as_json)  # this process may have taken the place of one that was lost
-    from jaxbandit.analysis import final
-    from jaxbandit.cli import outcome, tables
+    from jaxbandit.analysis import final, outcomes
+    from jaxbandit.cli import outcome
 
     stats = final.final_summary(ds)
     written = outcome.write(ds, directory)
-    timing = report.timing
     if as_json:
         about = {
             "title": plan.title,
@@ -89,50 +96,59 @@ def run(
             "seed": plan.seed,
             "cells_played": report.played,
             "cells_found": report.found,
-            "compile_seconds": round(timing.compile_seconds, 3),
-            "run_seconds": round(timing.run_seconds, 3),
+            "compile_seconds": round(report.timing.compile_seconds, 3),
+            "run_seconds": round(report.timing.run_seconds, 3),
         }
-        print(json.dumps(about | {"results": tables.results_json(stats)}, indent=1))
+        rows = [one.row() for one in outcomes.outcomes(ds, stats, outcome.environments_of(plan, stats))]
+        print(json.dumps(about | {"results": rows}, indent=1))
     if talk:
-        console.print(tables.regret_table(stats, outcome.multiples_of(plan, stats)))
-        for sentence in final.failures(stats):
-            console.print(sentence, style="red", markup=False)
-        aside = f"; {_count(report.aside, 'cell')} of another platform or version not used" if report.aside else ""
-        console.print(f"{_count(report.played, 'cell')} played, {report.found} found{aside}")
-        if report.others:
-            console.print(
-                f"This directory also holds {_count(report.others, 'cell')} of another study. "
-                "They are kept but not shown."
-            )
-        console.print(written, markup=False)
+        outcome.show_regret(console, plan, ds, stats, directory)
+        _say_cells(console, report)
+        layout.say_place(console, *written)
     drawn = outcome.draw(plan, ds, stats, directory)
     if talk:
         for figure in drawn:
-            console.print(f"figure  {figure}", markup=False)
-        seconds = time.perf_counter() - began
-        console.print(
-            f"compiled {timing.compile_seconds:.1f} s, played {timing.run_seconds:.1f} s, {seconds:.1f} s in all"
+            layout.say_place(console, "figure", figure)
+        timing, seconds = report.timing, time.perf_counter() - began
+        layout.say(
+            console,
+            f"compiled {timing.compile_seconds:.1f} s, played {timing.run_seconds:.1f} s, {seconds:.1f} s in all",
         )
+        layout.say_next(console, shlex.join(["jaxbandit", "report", str(directory)]))
 
 
-def plan(study: StudyFile, out: Out = None, quick: Quick = False, data: Data = None, as_json: Json = False) -> None:
+def plan(
+    study: StudyFile,
+    out: Out = None,
+    quick: Quick = False,
+    data: Data = None,
+    assigned: Set = None,
+    horizon: Horizon = None,
+    num_seeds: NumSeeds = None,
+    seed: Seed = None,
+    as_json: Json = False,
+) -> None:
     """Estimates the time, memory and disk space of what a results directory lacks; writes no results."""
     from jaxbandit.cli import tables
     from jaxbandit.runs import forecast
 
-    planned, console = _read(study, quick, data), options.make_console()
+    change = options.changes(assigned, horizon, num_seeds, seed)
+    planned, console = Study.load(study_path(study), data, quick=quick, change=change), layout.make_console()
     place = options.results_directory(study, out, quick)
     found = forecast.plan(planned, place)
     if as_json:
         print(json.dumps(dataclasses.asdict(found), indent=1))
         return
     console.print(_heading(planned))
-    console.print(tables.plan_table(found, place))
+    layout.show(console, tables.plan_table(found, place))
 
 
-def _read(path: pathlib.Path, quick: bool, data: pathlib.Path | None, precision: float | None = None) -> Study:
-    study = Study.load(path, data, quick=quick)
-    return study if precision is None else study.changed(precision=precision)
+def _say_cells(console: Console, report: Report) -> None:
+    aside = f"; {_count(report.aside, 'cell')} of another platform or version not used" if report.aside else ""
+    layout.say(console, f"{_count(report.played, 'cell')} played, {report.found} found{aside}")
+    if report.others:
+        others = _count(report.others, "cell")
+        layout.say(console, f"This directory also holds {others} of another study. They are kept but not shown.")
 
 
 def _heading(study: Study) -> Text:

@@ -6,51 +6,70 @@ from typing import Annotated
 import typer
 
 from jaxbandit.checks import safe_name
-from jaxbandit.cli.options import RESULTS, make_console
+from jaxbandit.cli import layout
+from jaxbandit.cli.options import RESULTS
 
 
-def list_() -> None:
-    """Lists the policies and environments that a study may use, with their keys."""
-    from jaxbandit.cli import tables
+def list_(
+    name: Annotated[str | None, typer.Argument(help="A policy or an environment to describe; default all.")] = None,
+) -> None:
+    """Lists the policies, environments and shipped studies; with a NAME, prints its keys and an entry to paste."""
+    from jaxbandit.cli import cards
     from jaxbandit.studies import entries
+    from jaxbandit.studies.shipped import shipped
 
-    console = make_console()
+    console = layout.make_console()
+    if name is not None:
+        title, facts, entry = cards.card(name)
+        layout.say(console, title, style="bold")
+        layout.show(console, facts)
+        layout.say(console, "keys with * are required; an entry to paste into a study file:")
+        layout.say_verbatim(console, entry)
+        return
     for section in entries.REGISTRIES:
-        console.print(tables.registry_table(section))
+        layout.show(console, cards.registry_table(section, console.width if layout.on_terminal() else None))
+    layout.say(console, f"shipped studies: {', '.join(shipped())}")
+    layout.say_next(console, "jaxbandit list uniinf")
 
 
 def inspect(
-    table: Annotated[pathlib.Path, typer.Argument(help="A .npy, .npz, .csv or .parquet file, or an ASlib folder.")],
+    table: Annotated[
+        pathlib.Path, typer.Argument(help="A .npy, .npz, .csv, .tsv or .parquet file, or an ASlib folder.")
+    ],
     out: Annotated[
         pathlib.Path | None,
         typer.Option(help="File of the figure, not a directory; default results/inspect-NAME.png."),
     ] = None,
     key: Annotated[str | None, typer.Option(help="Name of the array in an .npz file.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Sign between the entries of a .csv file.")] = None,
+    index: Annotated[str | None, typer.Option(help="Column that numbers the rounds and is no arm.")] = None,
     rewards: Annotated[bool, typer.Option("--rewards", help="The table holds rewards: negate its entries.")] = False,
 ) -> None:
     """Inspects a table of measured losses: tails, gap, scale, assumptions; writes a figure."""
-    from jaxbandit.cli import tables
+    from jaxbandit.cli.inspection_tables import inspection_tables
     from jaxbandit.plots.tails import tails
     from jaxbandit.tables import inspection
     from jaxbandit.tables.readers import read_table
 
-    console = make_console()
-    read = read_table(table, key=key, missing=True)
+    console = layout.make_console()
+    read = read_table(table, key=key, delimiter=delimiter, index=index, missing=True)
     losses = -read.losses if rewards or read.rewards else read.losses
     found = inspection.inspect(losses, read.arms)
     path = out or RESULTS / f"inspect-{safe_name(read.name.replace(':', '-'))}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
-    for part in tables.inspection_tables(read.name, found):
-        console.print(part)
-    console.print(f"figure  {tails(losses, found, path, read.name)}", markup=False)
+    for part in inspection_tables(read.name, found):
+        layout.show(console, part)
+    layout.say_place(console, "figure", tails(losses, found, path, read.name))
 
 
 def doctor() -> None:
-    """Shows versions, cores, devices, the cache of compiled code, and how each policy is played, and why."""
-    from jaxbandit.cli import tables
+    """Says whether everything works here, and shows versions, cores, devices and how each policy is played."""
+    from jaxbandit.cli import machine_facts
     from jaxbandit.policies import POLICIES
 
-    console = make_console()
-    console.print(tables.machine_table())
-    console.print()
-    console.print(tables.ways_table(POLICIES))
+    console = layout.make_console()
+    ways = machine_facts.ways_of(POLICIES)
+    good, sentence = machine_facts.verdict(ways)
+    layout.say(console, sentence, style="bold green" if good else "bold yellow")
+    layout.show(console, machine_facts.machine_table())
+    layout.show(console, machine_facts.ways_table(ways))

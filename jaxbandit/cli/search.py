@@ -2,7 +2,9 @@
 
 import json
 import pathlib
+import shlex
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxbandit.checks import safe_name
+from jaxbandit.cli import layout
 from jaxbandit.cli.options import (
     FORMATS,
     Data,
@@ -20,10 +23,11 @@ from jaxbandit.cli.options import (
     Quiet,
     StudyFile,
     endings,
-    make_console,
     results_directory,
 )
 from jaxbandit.engine import Engine
+from jaxbandit.studies.limits import duration
+from jaxbandit.studies.shipped import study_path
 from jaxbandit.studies.study import Study
 
 if TYPE_CHECKING:
@@ -46,23 +50,25 @@ def sensitivity(
     from jaxbandit import sensitivity as asked
     from jaxbandit.sensitivity import tables
 
-    directory, console = results_directory(study, out, quick), make_console(silent=quiet or as_json)
+    directory, console = results_directory(study, out, quick), layout.make_console(silent=quiet or as_json)
+    began = time.perf_counter()
     results = asked.run(
-        Study.load(study, data, quick=quick),
+        Study.load(study_path(study), data, quick=quick),
         directory,
         engine=Engine(progress=not (quiet or as_json)),
-        notice=lambda kind, there: console.print(f"{kind}: {'found' if there else 'playing'}", highlight=False),
+        notice=lambda kind, there: layout.say(console, f"{asked.KINDS[kind]}: {'found' if there else 'playing'}"),
     )
     figures = asked.draw(results, directory / "figures", formats=endings(formats))
     if as_json:
         print(json.dumps({kind: tables.rows(ds) for kind, ds in results.items()}, indent=1))
     for kind, ds in results.items():
-        console.print(tables.table(ds))
+        layout.show(console, tables.table(ds), keys=3)
         for sentence in tables.remarks(ds):
-            console.print(sentence, markup=False, highlight=False)
-        console.print(f"dataset {directory / 'sensitivity' / kind}.nc", markup=False, highlight=False)
+            layout.say(console, sentence)
+        layout.say_place(console, "dataset", f"{directory / 'sensitivity' / kind}.nc")
     for figure in figures:
-        console.print(f"figure  {figure}", markup=False, highlight=False)
+        layout.say_place(console, "figure", figure)
+    _say_how_long(console, directory, began)
 
 
 def tune(
@@ -80,17 +86,19 @@ def tune(
     from jaxbandit.search import tables
     from jaxbandit.search.figures import search_curves
 
-    directory, console = results_directory(study, out, quick), make_console(silent=quiet or as_json)
-    found = _searched(Study.load(study, data, quick=quick), directory, console, stop, searches.tune_study)
+    directory, console = results_directory(study, out, quick), layout.make_console(silent=quiet or as_json)
+    began = time.perf_counter()
+    found = _searched(Study.load(study_path(study), data, quick=quick), directory, console, stop, searches.tune_study)
     for one in found:
         search_curves(one.ds, one.path.with_suffix(".png"), f"{one.policy}, tuned")
     if as_json:
         _print_json(study, directory, tables.tune_json(found))
     if not (quiet or as_json):
-        console.print(tables.tune_table(found))
+        layout.show(console, tables.tune_table(found), keys=2)
         for one in found:
-            console.print(f"{one.policy}: {one.ds.attrs['verdict']}", markup=False)
+            layout.say(console, f"{one.policy}: {one.ds.attrs['verdict']}")
         _say_the_rest(console, found)
+        _say_how_long(console, directory, began)
 
 
 def worst(
@@ -108,8 +116,9 @@ def worst(
     from jaxbandit.search import tables
     from jaxbandit.search.figures import search_curves, worst_curves
 
-    directory, console = results_directory(study, out, quick), make_console(silent=quiet or as_json)
-    found = _searched(Study.load(study, data, quick=quick), directory, console, stop, searches.worst_study)
+    directory, console = results_directory(study, out, quick), layout.make_console(silent=quiet or as_json)
+    began = time.perf_counter()
+    found = _searched(Study.load(study_path(study), data, quick=quick), directory, console, stop, searches.worst_study)
     figures = []
     for environment in dict.fromkeys(one.environment for one in found):
         here = [one for one in found if one.environment == environment]
@@ -125,24 +134,31 @@ def worst(
     if as_json:
         _print_json(study, directory, tables.worst_json(found))
     if not (quiet or as_json):
-        console.print(tables.worst_table(found))
+        layout.show(console, tables.worst_table(found), keys=3)
         for one in found:
             if "slope" in one.ds:
                 low, high = float(one.ds.slope_low), float(one.ds.slope_high)
                 text = f"grows as T^{float(one.ds.slope):.3f} [{low:.3f}, {high:.3f}]"
-                console.print(f"{one.policy} around {one.environment}: {text}", markup=False)
+                layout.say(console, f"{one.policy} around {one.environment}: {text}")
         for figure in figures:
-            console.print(f"figure  {figure}", markup=False)
+            layout.say_place(console, "figure", figure)
         _say_the_rest(console, found)
+        _say_how_long(console, directory, began)
 
 
 def _searched(
     study: Study, directory: pathlib.Path, console: Console, stop: threading.Event, search: Callable[..., Iterator]
 ) -> list["Found"]:
-    """Runs all searches of a study with a progress bar for each."""
+    """Runs all searches of a study with a progress bar for each, and says how long each took."""
     directory.mkdir(parents=True, exist_ok=True)
-    console.print(Text(study.title, style="bold"))
-    return list(search(study, directory, engine=Engine(progress=not console.quiet), stop=stop))
+    console.print(Text(study.title, style="bold"), highlight=False)
+    found, began = [], time.perf_counter()
+    for one in search(study, directory, engine=Engine(progress=not console.quiet), stop=stop):
+        found.append(one)
+        around = f" around {one.environment}" if one.environment else ""
+        layout.say(console, f"{one.policy}{around}: searched in {duration(time.perf_counter() - began)}")
+        began = time.perf_counter()
+    return found
 
 
 def _print_json(study: pathlib.Path, directory: pathlib.Path, rows: list[dict[str, Any]]) -> None:
@@ -152,7 +168,12 @@ def _print_json(study: pathlib.Path, directory: pathlib.Path, rows: list[dict[st
 def _say_the_rest(console: Console, found: list["Found"]) -> None:
     failed = sum(int(one.ds.attrs["failed"]) for one in found)
     if failed:
-        console.print(f"{failed} games failed: their state was not finite", style="red")
-    console.print(f"bands: {found[0].ds.attrs['band']}", markup=False)
+        layout.say(console, f"{failed} games failed: their state was not finite", style="red")
+    layout.say(console, f"bands: {found[0].ds.attrs['band']}")
     for one in found:
-        console.print(f"trace   {one.path}", markup=False)
+        layout.say_place(console, "trace", one.path)
+
+
+def _say_how_long(console: Console, directory: pathlib.Path, began: float) -> None:
+    layout.say(console, f"{duration(time.perf_counter() - began)} in all")
+    layout.say_next(console, shlex.join(["jaxbandit", "report", str(directory)]))

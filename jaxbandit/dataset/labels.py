@@ -1,12 +1,15 @@
 """Names in a dataset: its variables, their dimensions, and a label for every policy and environment."""
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import Grid, text
+from jaxbandit.policies import POLICIES
 from jaxbandit.types import field_values
 
 if TYPE_CHECKING:
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)  # new levels come last: older cells lack them
 
 _RESERVED = {"seed", "round", "arm", "policy", "environment"}  # dimensions of every dataset: such a field is renamed
+
+# Letters of the papers for fields that are often swept.
+SYMBOLS = {"initial_scale": "S_1", "moment_order": "α", "moment_bound": "σ", "horizon": "T"}
 
 LONG_NAMES = {
     "regret": "pseudo-regret against the best fixed arm so far",
@@ -78,6 +84,26 @@ def labels(grids: Sequence[tuple[str, Grid]]) -> list[str]:
         if seen[name] > 1:
             names[n] = f"{name}#{seen[name]}"
     return names
+
+
+def readable(label: Any) -> tuple[str, str]:
+    """Returns a label in two parts for readers: the name that the paper gives to a class, and the values behind it.
+
+    Example:
+      >>> readable("uniinf[initial_scale=0.25]"), readable("pareto[means=0.5,1,tail_index=1.6]#2"), readable("mine")
+      (('uniINF', 'S_1 = 0.25'), ('Pareto', 'means = 0.5,1, tail_index = 1.6, #2'), ('mine', ''))
+    """
+    head, bracket, rest = str(label).partition("[")
+    inside, closed, number = rest.rpartition("]")
+    if bracket and not closed:
+        return str(label), ""
+    if not bracket:
+        head, hash_, count = head.partition("#")
+        number = hash_ + count
+    cls = POLICIES.get(head, ENVIRONMENTS.get(head))
+    values = [value.partition("=") for value in re.split(r",(?=[A-Za-z_.]+=)", inside) if value]
+    shown = [f"{SYMBOLS.get(name, name)} = {value}" if equals else name for name, equals, value in values]
+    return getattr(cls, "label", head), ", ".join([*shown, *([number] if number else [])])
 
 
 def environment_labels(ds: "xr.Dataset", environments: Mapping[str, Any]) -> list[str]:

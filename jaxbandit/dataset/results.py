@@ -1,5 +1,6 @@
 """Labelled datasets of results, their summary, and paired comparisons."""
 
+import itertools
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +9,10 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.dataset.labels import LONG_NAMES, QUANTILES, labelled_axes, product_axes, variable_dims
-from jaxbandit.grid import Grid, suggest
+from jaxbandit.environments import ENVIRONMENTS
+from jaxbandit.grid import Grid, suggest, text
+from jaxbandit.policies import POLICIES
+from jaxbandit.types import public_fields
 
 
 def product_dataset(
@@ -60,6 +64,51 @@ def product(ds: xr.Dataset, policy: str, environment: str) -> xr.Dataset:
             ds = ds.squeeze(side, drop=True)
     last = [dim for dim in ("seed", "round", "arm") if dim in ds.dims]
     return ds.transpose(*(dim for dim in ds.dims if dim not in last), *last)
+
+
+def labelled(ds: xr.Dataset) -> xr.Dataset:
+    """Returns a dataset by ``policy`` and ``environment`` with the number of ``seeds`` of every pair.
+
+    Swept fields of one class become labelled points, as in the dataset of several classes.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> sweep = jb.grid(jb.UniINF, horizon=50, initial_scale=[1.0, 4.0])
+      >>> ds = jb.simulate(sweep, jb.Bernoulli(means=[0.2, 0.8]), horizon=50, num_seeds=8)
+      >>> labelled(ds).policy.values.tolist(), labelled(ds).environment.values.tolist()
+      (['uniinf[initial_scale=1]', 'uniinf[initial_scale=4]'], ['bernoulli'])
+    """
+    held = next((ds[name] for name in ("regret", "regret_mean") if name in ds), None)
+    if held is None:
+        raise ValueError("this dataset has neither `regret` nor `regret_mean`; pass what simulate() or load() returned")
+    if not {"policy", "environment"} <= set(held.dims):
+        heads = {side: str(ds.attrs.get(side, side)).partition("(")[0] for side in ("policy", "environment")}
+        classes = {cls.__name__: (name, cls) for name, cls in (POLICIES | ENVIRONMENTS).items()}
+        axes = [str(dim) for dim in held.dims if dim not in ("seed", "round", "quantile")]
+        _, known = classes.get(heads["policy"], ("", None))
+        mine = [axis for axis in axes if known is None or axis.removeprefix("policy_") in public_fields(known)]
+        ds = ds[[name for name in ds if set(axes) <= set(ds[name].dims)]]
+        for side, swept in (("environment", [axis for axis in axes if axis not in mine]), ("policy", mine)):
+            ds = _one_axis(ds, side, classes.get(heads[side], (heads[side], None))[0], swept)
+    if "seeds" in ds:
+        return ds
+    count = ds.regret.isel(round=0).notnull().sum("seed") if "regret" in ds else int(ds.attrs.get("num_seeds", 0))
+    whole = xr.zeros_like(_pairs(ds), dtype=int) + count
+    return ds.assign(seeds=whole)
+
+
+def _pairs(ds: xr.Dataset) -> xr.DataArray:
+    """Returns an array by ``policy`` and ``environment`` of a labelled dataset."""
+    return ds.failed.isel(seed=0, drop=True) if "seed" in ds.failed.dims else ds.failed
+
+
+def _one_axis(ds: xr.Dataset, side: str, head: str, axes: list[str]) -> xr.Dataset:
+    """Joins swept axes to one labelled axis."""
+    if not axes:
+        return ds.expand_dims({side: [head]})
+    points = itertools.product(*(ds[axis].values for axis in axes))
+    names = [",".join(f"{axis}={text(v)}" for axis, v in zip(axes, point, strict=True)) for point in points]
+    return ds.stack({side: axes}).drop_vars([side, *axes]).assign_coords({side: [f"{head}[{name}]" for name in names]})
 
 
 def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:

@@ -41,7 +41,8 @@ class Engine:
       chunk: Most rounds in a call of the compiled program; default as many as take about a fifth of a second.
       devices: Number of cores that play natively, "cpu" for all of them, or "gpu" for all NVIDIA cards. For the scan,
         the number or the list of JAX devices. By default, cards play if JAX's default device is a GPU, else all cores.
-      progress: True for a progress bar, or a function of (seed-rounds done, in all), called by one thread at a time.
+      progress: True for a progress bar, False for none, or a function of (seed-rounds done, in all), called by one
+        thread at a time. By default a bar appears after two seconds. Bars are shown on a terminal only.
       checkpoint: Seconds between two checkpoints of unfinished games; only studies in a directory have checkpoints.
       way: "native", machine code by LLVM, or "scan", plain JAX. By default CPUs play natively if LLVM is usable and
         the round has only operations with a native rule; all other games are played by the scan.
@@ -50,7 +51,7 @@ class Engine:
     block: int | None = None
     chunk: int | None = None
     devices: int | str | Sequence[Any] | None = None
-    progress: bool | Progress = False
+    progress: bool | Progress | None = None
     checkpoint: float = 5.0
     way: str | None = None
 

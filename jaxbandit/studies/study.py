@@ -1,6 +1,7 @@
 """Studies: policies, environments and settings, read from TOML and checked before any game is played."""
 
 import pathlib
+from collections.abc import Callable
 from typing import Any, Literal
 
 import pydantic
@@ -100,12 +101,27 @@ class Study(pydantic.BaseModel):
     __init__.__pydantic_base_init__ = True  # pyright: ignore[reportFunctionMemberAccess]
 
     @classmethod
-    def load(cls, path: str | pathlib.Path, data: str | pathlib.Path | None = None, *, quick: bool = False) -> "Study":
-        """Reads and checks a study file; ``data`` is the directory of its tables, and ``quick`` cuts it down."""
+    def load(
+        cls,
+        path: str | pathlib.Path,
+        data: str | pathlib.Path | None = None,
+        *,
+        quick: bool = False,
+        change: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> "Study":
+        """Reads and checks a study file.
+
+        Args:
+          path: The study file.
+          data: The directory of its tables; default that of the file.
+          quick: Whether to cut the study down to seconds.
+          change: A function of the file's content that returns the content to use.
+        """
         path = pathlib.Path(path)
         text, content = read_file(path)
-        study = parse(content, str(path), path.parent, data, QUICK_ROUNDS if quick else None)
-        study._text = text
+        changed = change(content) if change else content
+        study = parse(changed, str(path), path.parent, data, QUICK_ROUNDS if quick else None)
+        study._text = text if changed == content else None
         return study.quick() if quick else study
 
     def save(self, path: str | pathlib.Path) -> pathlib.Path:

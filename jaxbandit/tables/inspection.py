@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy import special
 
 from jaxbandit.environments.measured import Truncated, truncated_mean
 
@@ -12,6 +13,7 @@ FRACTIONS = (0.1, 0.05, 0.02, 0.01, 0.005)  # of an arm's losses taken as its ta
 LEAST = 10  # with fewer exceedances no tail index is estimated
 QUANTILES = (0.5, 0.9, 0.99)
 INITIAL_SCALE = 4.0  # uniINF's S_1
+LEVEL = 0.95  # coverage of the intervals of tail indices
 DRIFT = 3.0  # standard errors by which estimates at two thresholds may differ
 
 
@@ -45,6 +47,25 @@ def hill_path(values: np.ndarray, counts: Sequence[int] | np.ndarray) -> np.ndar
         return np.where(inside, 1 / np.maximum(excess, 0), np.nan)
 
 
+def hill_limits(
+    index: np.ndarray | float, count: np.ndarray | int, level: float = LEVEL
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Returns the limits of the tail index around Hill's estimates of ``count`` exceedances.
+
+    Of a Pareto tail, :math:`\log(X_{(i)} / X_{(k+1)})` are k exponentials of mean 1/a, so the sum of them is a gamma
+    variable, and the interval is exact if values are independent. If all exceedances are equal, it has no limits.
+
+    Example:
+      >>> low, high = hill_limits(1.5, 100)
+      >>> round(float(low), 2), round(float(high), 2)
+      (1.22, 1.81)
+    """
+    at = np.maximum(np.asarray(count, float), 1)
+    factors = (special.gammaincinv(at, (1 - level) / 2) / at, special.gammaincinv(at, (1 + level) / 2) / at)
+    low, high = (np.asarray(index) * factor for factor in factors)
+    return low, high
+
+
 def skipped_rounds(size: float, num_arms: int, rounds: int) -> float:
     """Estimates the rounds in which uniINF skips losses of this size.
 
@@ -69,6 +90,8 @@ class Inspection:
       means: Mean loss of each arm.
       tail_fractions: The thresholds: fractions of an arm's losses taken as its tail.
       tail_index: Hill's estimates [thresholds, K], NaN if fewer than ten losses exceed the threshold.
+      tail_low: Lower limits of the tail indices, 95 %; exact for independent Pareto tails.
+      tail_high: Upper limits.
       stable: Whether an arm's estimates at all thresholds agree within three standard errors, as they do for 99 % of
         independent Pareto arms. False if fewer than two thresholds can be estimated.
       best: The arm with the least mean.
@@ -86,6 +109,8 @@ class Inspection:
     means: np.ndarray
     tail_fractions: tuple[float, ...]
     tail_index: np.ndarray
+    tail_low: np.ndarray
+    tail_high: np.ndarray
     stable: np.ndarray
     best: int
     gap: float
@@ -107,7 +132,10 @@ class Inspection:
         return np.asarray([np.median(row) if row.size else np.nan for row in rows])
 
     def assumptions(self) -> list[tuple[str, str, str]]:
-        """Returns (assumption, ``yes``, ``no`` or ``unclear``, reason) for each assumption of the theory."""
+        """Returns (assumption, verdict, reason) for each assumption of the theory.
+
+        The verdict is ``holds``, ``fails``, ``unclear``, or ``covered`` if tails are lighter than the theory asks for.
+        """
         return [self._tail(), self._sign(), self._unique(), self._independent()]
 
     def _tail(self) -> tuple[str, str, str]:
@@ -115,28 +143,31 @@ class Inspection:
         known = self.typical_index[~np.isnan(self.typical_index)]
         if known.size == 0:
             return name, "unclear", f"too few rounds: the top {100 * self.tail_fractions[0]:g}% are fewer than {LEAST}"
-        inside = (known > 1) & (known <= 2)
-        answer = "yes" if inside.all() else "unclear" if inside.any() else "no"
+        light = known > 2
+        if (known > 1).all():
+            answer = "covered" if light.any() else "holds"
+        else:
+            answer = "unclear" if (known > 1).any() else "fails"
         span = f"median over arms {known.min():.3g} to {known.max():.3g} over {known.size} thresholds"
-        lighter = "; lighter tails are covered too" if (known > 2).all() else ""
+        lighter = "; tails lighter than index 2 are covered too" if answer == "covered" else ""
         return name, answer, f"{span}; stable in {int(self.stable.sum())} of {len(self.arms)} arms{lighter}"
 
     def _sign(self) -> tuple[str, str, str]:
         name = "best arm truncated non-negative"
         least, at, z = self.truncated
         if least >= 0:
-            return name, "yes", "E[l 1{|l| > M}] >= 0 for every M, in this table"
+            return name, "holds", "E[l 1{|l| > M}] >= 0 for every M, in this table"
         found = f"E[l 1{{|l| > M}}] = {least:.4g} at M = {at:.4g}, in this table"
-        return name, "no" if z < -DRIFT else "unclear", f"{found}; at worst {z:.1f} standard errors"
+        return name, "fails" if z < -DRIFT else "unclear", f"{found}; at worst {z:.1f} standard errors"
 
     def _unique(self) -> tuple[str, str, str]:
         name = "best arm unique"
         if len(self.arms) < 2:
-            return name, "yes", "there is one arm"
+            return name, "holds", "there is one arm"
         if self.gap <= 0:
-            return name, "no", "two arms share the least mean"
+            return name, "fails", "two arms share the least mean"
         clear = self.gap_z >= DRIFT
-        return name, "yes" if clear else "unclear", f"the gap is {self.gap_z:.1f} paired standard errors"
+        return name, "holds" if clear else "unclear", f"the gap is {self.gap_z:.1f} paired standard errors"
 
     def _independent(self) -> tuple[str, str, str]:
         name = "rounds independent in stored order"
@@ -144,7 +175,7 @@ class Inspection:
         if math.isnan(self.persistence):
             return name, "unclear", "too few rounds, or constant losses"
         found = f"rank correlation of successive rounds {self.persistence:+.2f} (median over arms)"
-        return name, "no" if abs(self.persistence) > limit else "yes", found
+        return name, "fails" if abs(self.persistence) > limit else "holds", found
 
 
 def inspect(losses: np.ndarray, arms: Sequence[str], fractions: Sequence[float] = FRACTIONS) -> Inspection:
@@ -159,7 +190,7 @@ def inspect(losses: np.ndarray, arms: Sequence[str], fractions: Sequence[float] 
     ranked = np.argsort(means, kind="stable")
     best = int(ranked[0])
     gap, gap_z = _gap(table, int(ranked[0]), int(ranked[1])) if len(columns) > 1 else (math.nan, math.nan)
-    tail_index, stable = _tails(columns, fractions)
+    tail_index, (tail_low, tail_high), stable = _tails(columns, fractions)
     quantiles = tuple(np.quantile(np.abs(table[known]), QUANTILES).tolist())
     return Inspection(
         arms=tuple(arms),
@@ -168,6 +199,8 @@ def inspect(losses: np.ndarray, arms: Sequence[str], fractions: Sequence[float] 
         means=means,
         tail_fractions=tuple(fractions),
         tail_index=tail_index,
+        tail_low=tail_low,
+        tail_high=tail_high,
         stable=stable,
         best=best,
         gap=gap,
@@ -189,15 +222,17 @@ def _gap(table: np.ndarray, best: int, second: int) -> tuple[float, float]:
     return gap, math.inf if gap > 0 and spread == 0 else math.nan if math.isnan(spread) else 0.0
 
 
-def _tails(columns: Sequence[np.ndarray], fractions: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    estimates = np.full((len(fractions), len(columns)), np.nan)
+def _tails(
+    columns: Sequence[np.ndarray], fractions: Sequence[float]
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray]:
+    counts = np.asarray([[round(fraction * column.size) for column in columns] for fraction in fractions])
+    estimates = np.full(counts.shape, np.nan)
     stable = np.zeros(len(columns), bool)
     for arm, column in enumerate(columns):
-        counts = np.asarray([round(fraction * column.size) for fraction in fractions])
-        estimates[:, arm] = np.where(counts >= LEAST, hill_path(column, counts), np.nan)
+        estimates[:, arm] = np.where(counts[:, arm] >= LEAST, hill_path(column, counts[:, arm]), np.nan)
         usable = ~np.isnan(estimates[:, arm])
-        stable[arm] = usable.sum() > 1 and _agree(estimates[usable, arm], counts[usable])
-    return estimates, stable
+        stable[arm] = usable.sum() > 1 and _agree(estimates[usable, arm], counts[usable, arm])
+    return estimates, hill_limits(estimates, counts), stable
 
 
 def _agree(index: np.ndarray, counts: np.ndarray) -> bool:

@@ -1,4 +1,4 @@
-"""Readers of measured tables, one loss per round and arm: NumPy, CSV and Parquet files, ASlib scenarios."""
+"""Readers of measured tables, one loss per round and arm: NumPy, CSV, TSV and Parquet files, ASlib scenarios."""
 
 import csv
 import dataclasses
@@ -17,9 +17,10 @@ from jaxbandit.environments.replay import Replay
 from jaxbandit.tables import aslib, npz
 
 TABLE_FIELDS = {"replay": "losses", "scheduled": "means"}  # the field that an entry's ``table`` file holds
-TABLE_OPTIONS = ("key", "arms", "header")  # keys of such an entry that ``read_table`` receives
-_ENDINGS = (".npy", ".npz", ".csv", ".parquet")
-_KINDS = ".npy, .npz, .csv, .parquet, or an ASlib scenario folder"
+TABLE_OPTIONS = ("key", "arms", "header", "delimiter", "index")  # keys of such an entry that ``read_table`` receives
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_ENDINGS = (".npy", ".npz", *_DELIMITERS, ".parquet")
+_KINDS = ".npy, .npz, .csv, .tsv, .parquet, or an ASlib scenario folder"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,18 +50,23 @@ def read_table(
     key: str | None = None,
     arms: Sequence[str] | None = None,
     header: bool | None = None,
+    delimiter: str | None = None,
+    index: str | bool | None = None,
     missing: bool = False,
 ) -> Table:
     r"""Reads a whole table of losses; raises ``ValueError`` if any part of it is invalid.
 
     Args:
-      path: A ``.npy``, ``.npz``, ``.csv`` or ``.parquet`` file with one row per round and one column per arm, or an
-        ASlib scenario folder. Of a scenario, rounds are the instances and arms the algorithms in order of appearance,
-        runs that did not end with status ok count as ten times the cutoff (PAR10), and repetitions are averaged.
+      path: A ``.npy``, ``.npz``, ``.csv``, ``.tsv`` or ``.parquet`` file with one row per round and one column per arm,
+        or an ASlib scenario folder. Of a scenario, rounds are the instances and arms the algorithms in order of
+        appearance, runs that did not end with status ok count as ten times the cutoff (PAR10), and repetitions are
+        averaged.
       key: The array of an ``.npz`` file; default ``losses``, or the only table in it.
       arms: The columns to keep, by name and in this order; default all.
-      header: Whether a ``.csv`` starts with the arms' names. By default it must, and a first line of numbers is an
-        error, because the numbers could be names or a round.
+      header: Whether a ``.csv`` or ``.tsv`` starts with the arms' names. By default it must, and a first line of
+        numbers is an error, because the numbers could be names or a round.
+      delimiter: The sign between entries of a ``.csv`` or ``.tsv``; default a comma, or a tab in a ``.tsv``.
+      index: The column that numbers or names the rounds and is no arm: its name, or True for the first column.
       missing: Whether missing, NaN and infinite entries are read as NaN; otherwise they are errors.
 
     Example:
@@ -77,17 +83,24 @@ def read_table(
     suffix = path.suffix.lower()
     if key is not None and suffix != ".npz":
         raise ValueError(f"key={key!r} names an array of an .npz file, but {where} is not one; leave key out")
-    if header is not None and suffix != ".csv":
-        raise ValueError(f"header={header} is for .csv files, but {where} is not one; leave header out")
+    for option, value in (("header", header), ("delimiter", delimiter)):
+        if value is not None and suffix not in _DELIMITERS:
+            raise ValueError(
+                f"{option}={value!r} is for .csv and .tsv files, but {where} is neither; leave {option} out"
+            )
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise ValueError(f'delimiter must be one sign such as ";", got {delimiter!r}; leave it out for the default')
     try:
-        found = _read(path, suffix, key, header)
+        found = _read(path, suffix, key, header, delimiter or _DELIMITERS.get(suffix, ""))
     except FileNotFoundError:
         raise ValueError(f"{where} does not exist; give the path of a table: {_KINDS}") from None
     except (OSError, EOFError, zipfile.BadZipFile, UnicodeDecodeError) as error:
         raise ValueError(f"{where} cannot be read: {error}") from None
     names = found.arms or arm_names(np.shape(found.values)[-1] if np.ndim(found.values) else 0)
-    _check_names(where, names)
     values = found.values
+    if index is not None and index is not False:
+        names, values = _without_index(where, names, values, index)
+    _check_names(where, names)
     if arms is not None:
         place = {name: n for n, name in enumerate(names)}
         chosen = [_index(where, place, arm) for arm in arms]
@@ -191,7 +204,7 @@ class _Found:
     rewards: bool = False
 
 
-def _read(path: pathlib.Path, suffix: str, key: str | None, header: bool | None) -> _Found:
+def _read(path: pathlib.Path, suffix: str, key: str | None, header: bool | None, delimiter: str) -> _Found:
     if not path.is_dir():
         _check_file(path)
     else:
@@ -202,8 +215,8 @@ def _read(path: pathlib.Path, suffix: str, key: str | None, header: bool | None)
             return _Found(_loaded(path), (), path.stem)
         case ".npz":
             return _Found(*npz.read_npz(path, key))
-        case ".csv":
-            names, rows = _from_csv(path, header)
+        case ".csv" | ".tsv":
+            names, rows = _from_csv(path, header, delimiter)
             return _Found(rows, names, path.stem)
         case ".parquet":
             return _from_parquet(path)
@@ -218,10 +231,11 @@ def _loaded(path: pathlib.Path) -> Any:
         raise ValueError(f"{path} cannot be read: {error}") from None
 
 
-def _from_csv(path: pathlib.Path, header: bool | None) -> tuple[Sequence[str], np.ndarray]:
+def _from_csv(path: pathlib.Path, header: bool | None, delimiter: str) -> tuple[Sequence[str], np.ndarray]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         try:
-            lines = [(reader.line_num, row) for reader in [csv.reader(file, strict=True)] for row in reader if row]
+            reader = csv.reader(file, strict=True, delimiter=delimiter)
+            lines = [(reader.line_num, row) for row in reader if row]
         except csv.Error as error:
             raise ValueError(f"{path} is not valid CSV: {error}") from None
     if not lines:
@@ -273,10 +287,20 @@ def _check_names(where: str, names: Sequence[str]) -> None:
     seen: set[str] = set()
     for n, name in enumerate(names):
         if not name:
-            raise ValueError(f"{where}: column {n + 1} has no name; name every arm (pandas: to_csv(..., index=False))")
+            raise ValueError(
+                f"{where}: column {n + 1} has no name; name every arm, or pass index=True if it numbers the rounds"
+            )
         if name in seen:
             raise ValueError(f"{where}: two columns are named {name!r}; name every arm differently")
         seen.add(name)
+
+
+def _without_index(where: str, names: Sequence[str], values: Any, index: str | bool) -> tuple[list[str], np.ndarray]:
+    """Returns names and values of a table without the column that numbers the rounds."""
+    if np.ndim(values) != 2 or len(names) < 2:
+        raise ValueError(f"{where} has no column besides an index; leave index out")
+    at = 0 if index is True else _index(where, {name: n for n, name in enumerate(names)}, str(index))
+    return [name for n, name in enumerate(names) if n != at], np.delete(np.asarray(values), at, axis=1)
 
 
 def _index(where: str, place: Mapping[str, int], arm: str) -> int:

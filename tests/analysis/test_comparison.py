@@ -98,7 +98,7 @@ def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     assert "✓" not in rows[4].rsplit("|", 2)[1]  # one instance confirms no bound
     assert "† T = 512" in rows[10]
     assert r"Measured \& proved" in latex
-    assert r"my|policy\_1" in latex
+    assert r"my\textbar{}policy\_1" in latex
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 1
     body = [line for line in latex.splitlines() if line.endswith(r"\\") and line.count("&")]
     assert {line.replace(r"\&", "").count("&") for line in body} == {7}

@@ -22,12 +22,12 @@ ROOT = pathlib.Path(__file__).parents[2]
 REGISTERED = {info.name or info.callback.__name__: info for info in app.registered_commands}
 COMMANDS = typer.main.get_command(app).commands
 GROUPS = {
-    commands.Panel.RUN: {"run", "plan", "certify", "reproduce"},
-    commands.Panel.LOOK: {"report", "plot"},
+    commands.Panel.RUN: {"init", "run", "plan", "certify", "reproduce"},
+    commands.Panel.LOOK: {"report", "plot", "export"},
     commands.Panel.SEARCH: {"tune", "worst", "sensitivity"},
     commands.Panel.REFERENCE: {"list", "inspect", "bench", "doctor"},
 }
-KEEPING = {"run", "reproduce", "tune", "worst", "sensitivity"}
+KEEPING = {"run", "certify", "reproduce", "tune", "worst", "sensitivity"}
 
 
 def listed_options():

@@ -57,7 +57,7 @@ CSV = {
     "no rounds": ("a,b\n", r"is empty, of shape \(0, 2\)"),
     "nothing": ("", "is empty; write the names of the arms"),
     "numbers first": ("0,1\n1,2\n", r"starts with numbers \(0, 1\).*header=False.*header=True"),
-    "an index": (",a\n0,1\n1,2\n", "column 1 has no name.*index=False"),
+    "an index": (",a\n0,1\n1,2\n", "column 1 has no name.*index=True"),
     "twins": ("a,a\n1,2\n", "two columns are named 'a'"),
     "open quote": ('a,b\n"1,2\n', "is not valid CSV"),
 }
@@ -84,6 +84,26 @@ def test_csv_of_other_makes(tmp_path):
     assert jb.read_table(path, header=True).arms == ("0", "1")
 
 
+def test_delimiter_and_index(tmp_path):
+    path = tmp_path / "table.tsv"
+    path.write_text("round\ta\tb\n1\t0.5\t2\n2\t0.25\t3\n")
+    for index in ("round", True):
+        read = jb.read_table(path, index=index)
+        assert read.arms == ("a", "b")
+        np.testing.assert_array_equal(read.losses, [[0.5, 2], [0.25, 3]])
+    assert jb.read_table(path, index="round", arms=["b"]).losses.tolist() == [[2], [3]]
+    assert jb.read_table(path).arms == ("round", "a", "b")
+    path = tmp_path / "table.csv"
+    path.write_text(";x;y\nmon;1;2\ntue;3;4\n")
+    np.testing.assert_array_equal(jb.read_table(path, delimiter=";", index=True).losses, [[1, 2], [3, 4]])
+    with pytest.raises(ValueError, match="delimiter must be one sign"):
+        jb.read_table(path, delimiter=";;")
+    with pytest.raises(ValueError, match="has no arm 'day'"):
+        jb.read_table(path, delimiter=";", index="day")
+    with pytest.raises(ValueError, match=r"delimiter=';' is for .csv and .tsv files"):
+        jb.read_table(write(tmp_path, "npy"), delimiter=";")
+
+
 def test_unreadable_files(tmp_path):
     with pytest.raises(ValueError, match=r"none.csv does not exist; give the path of a table: .npy"):
         jb.read_table(tmp_path / "none.csv")
@@ -108,7 +128,7 @@ def test_unreadable_files(tmp_path):
         jb.read_table(tmp_path)
     with pytest.raises(ValueError, match=r"key='a' names an array of an .npz file"):
         jb.read_table(write(tmp_path, "csv"), key="a")
-    with pytest.raises(ValueError, match=r"header=True is for .csv files"):
+    with pytest.raises(ValueError, match=r"header=True is for .csv and .tsv files"):
         jb.read_table(write(tmp_path, "npy"), header=True)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from jaxbandit.analysis import growth
+from jaxbandit.analysis import escapes, growth
 from jaxbandit.analysis.comparison.form import LOWER_BOUND, Cell, Comparison, Line, Row
 
 STYLE = """
@@ -25,7 +25,7 @@ tr.first td { border-top: 2px solid #888; }
 
 def to_markdown(table: Comparison) -> str:
     """Returns the table in GitHub's Markdown, with one table for each number of arms."""
-    out = [f"# {_bars(table.title)}", "", f"T = {table.horizon:,}.", ""]
+    out = [f"# {escapes.markdown(table.title)}", "", f"T = {table.horizon:,}.", ""]
     for block in table.blocks:
         out += [f"## K = {block.num_arms}", ""]
         heads = ["algorithm", "α-free?", "σ-free?", "given T?", "environment", "proved", "opt?"]
@@ -33,11 +33,11 @@ def to_markdown(table: Comparison) -> str:
         out += [_bar(heads), _bar(["---"] * len(heads))]
         for row in block.rows:
             for n, line in enumerate(row.lines):
-                front = [f"**{_bars(row.policy)}**", *_free(row)] if n == 0 else [""] * 4
+                front = [f"**{escapes.markdown(row.policy)}**", *_free(row)] if n == 0 else [""] * 4
                 cells = [_markdown_cell(cell) for cell in line.cells]
-                out.append(_bar([*front, _bars(_environment(line)), *_proved(line), *cells]))
+                out.append(_bar([*front, escapes.markdown(_environment(line)), *_proved(line), *cells]))
         out.append("")
-    return "\n".join([*out, *(f"- {_bars(note)}" for note in table.notes), ""])
+    return "\n".join([*out, *(f"- {escapes.markdown(note)}" for note in table.notes), ""])
 
 
 def to_html(table: Comparison) -> str:
@@ -70,7 +70,7 @@ def to_html(table: Comparison) -> str:
 def to_latex(table: Comparison) -> str:
     """Returns LaTeX tables for a document that loads booktabs, graphicx and amssymb."""
     out = [
-        f"% {_plain(table.title)}",  # a second line would be no comment
+        f"% {escapes.plain(table.title)}",  # a second line would be no comment
         r"% Needs \usepackage{booktabs,graphicx,amssymb}",
     ]
     for block in table.blocks:
@@ -79,7 +79,7 @@ def to_latex(table: Comparison) -> str:
         heads += ["--" if math.isnan(value) else rf"$\alpha = {value:g}$" for value in block.columns]
         out += [
             r"\begin{table}[t]",
-            rf"\caption{{{_tex(table.title)}: $K = {block.num_arms}$, $T = {_tex_number(table.horizon)}$}}",
+            rf"\caption{{{escapes.latex(table.title)}: $K = {block.num_arms}$, $T = {_tex_number(table.horizon)}$}}",
             r"\resizebox{\textwidth}{!}{%",
             rf"\begin{{tabular}}{{lccclll{columns}}}",
             r"\toprule",
@@ -89,12 +89,12 @@ def to_latex(table: Comparison) -> str:
             out.append(r"\midrule")
             for n, line in enumerate(row.lines):
                 free = [_TEX_MARKS.get(mark, mark) for mark in _free(row)]
-                front = [rf"\texttt{{{_tex(row.policy)}}}", *free] if n == 0 else [""] * 4
+                front = [rf"\texttt{{{escapes.latex(row.policy)}}}", *free] if n == 0 else [""] * 4
                 orders = [f"${order.latex}$" for order in (line.order, line.worst) if order]
                 proved = "; ".join(orders) or "--"
                 optimal = "" if line.order is None else _TEX_MARKS["✓" if line.order.optimal else "✗"]
                 cells = [_latex_cell(cell) for cell in line.cells]
-                out.append(" & ".join([*front, _tex(_environment(line)), proved, optimal, *cells]) + r" \\")
+                out.append(" & ".join([*front, escapes.latex(_environment(line)), proved, optimal, *cells]) + r" \\")
         out += [r"\bottomrule", r"\end{tabular}}", r"\end{table}", ""]
     out += [r"\begin{itemize}\footnotesize", *(rf"\item {_tex_note(note)}" for note in table.notes), r"\end{itemize}"]
     return "\n".join([*out, ""])
@@ -204,35 +204,12 @@ def _bar(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _bars(text: str) -> str:
-    """Returns text for a cell or heading of Markdown: one line, no column marks, no HTML, no links, no emphasis."""
-    text = re.sub(r"[\\`*|~\[\]]|(?<!\w)_|_(?!\w)", r"\\\g<0>", _plain(text).replace("&", "&amp;"))
-    return text.replace("<", "&lt;").replace("://", r"\://").replace("www.", r"www\.")
-
-
-_TEX = {char: rf"\{char}" for char in "{}&%$#_"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\^{}",
-    "²": "$^2$",
-    "α": r"$\alpha$",
-    "σ": r"$\sigma$",
-}
 _TEX_MARKS = {"✓": r"$\checkmark$", "✗": r"$\times$"}
-
-
-def _tex(text: str) -> str:
-    return "".join(_TEX.get(char, char) for char in _plain(text))
-
-
-def _plain(text: str) -> str:
-    """Returns text on one line, without characters that control a printer."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def _tex_note(note: str) -> str:
     """Returns a sentence of the notes in LaTeX."""
-    note = _tex(note).replace(r"T\^{}e", "$T^e$").replace(r"T\^{}p", "$T^p$")
+    note = escapes.latex(note).replace(r"T\textasciicircum{}e", "$T^e$")
     return note.replace("✓", r"\checkmark").replace("†", r"$\dagger$").replace("log T", r"$\log T$")
 
 

@@ -1,0 +1,160 @@
+"""The results of a study as one table: for a paper, for a page, or for a spreadsheet."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxbandit.analysis import escapes
+from jaxbandit.analysis.outcomes import Outcome, outcomes
+from jaxbandit.checks import check_choice
+from jaxbandit.dataset.labels import readable
+from jaxbandit.dataset.results import labelled
+
+FAILURE_NOTE = "fails: share of games with regret above T Δ / 4, Δ the smallest gap, with exact 95 % limits"
+
+
+def table(ds: xr.Dataset, format: str = "markdown", *, environments: Mapping[str, Any] | None = None) -> str:
+    """Returns final regret of every policy in every environment as a table.
+
+    LaTeX and Markdown have the mean with its standard error, the median, the 99 % quantile and the failure rate.
+    CSV has the same numbers unrounded, one pair a row, with limits, counts and swept values. Labels are escaped: none
+    is read as a command, as HTML or as a formula of a spreadsheet.
+
+    Args:
+      ds: A dataset that ``simulate`` or ``load`` returned.
+      format: ``"latex"`` (for a document that loads booktabs), ``"markdown"`` or ``"csv"``.
+      environments: The environments by label, for failure rates. Datasets of a study carry their environments.
+
+    Example:
+      >>> import jaxbandit as jb
+      >>> environment = jb.Bernoulli(means=[0.2, 0.8])
+      >>> ds = jb.simulate([jb.Uniform()], [environment], horizon=100, num_seeds=64)
+      >>> print(jb.table(ds, environments={"bernoulli": environment}).splitlines()[0])
+      | environment | policy | mean ± s.e. | median | 99 % | fails |
+    """
+    check_choice("format", format, tuple(WRITERS))
+    return WRITERS[format](outcomes(labelled(ds), environments=environments))
+
+
+def to_csv(found: Sequence[Outcome]) -> str:
+    """Returns outcomes as CSV with a line of names; text that a spreadsheet would compute starts with an apostrophe."""
+    return rows_csv([one.row() for one in found])
+
+
+def rows_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Returns rows as CSV with a line of names."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([escapes.spreadsheet(name) for name in names])
+    for row in rows:
+        writer.writerow([_csv_cell(row.get(name)) for name in names])
+    return out.getvalue()
+
+
+def to_markdown(found: Sequence[Outcome]) -> str:
+    """Returns outcomes as a table in GitHub's Markdown."""
+    heads, rows = cells(found)
+    lines = [
+        heads,
+        ["---"] * 2 + ["---:"] * (len(heads) - 2),
+        *([escapes.markdown(cell) for cell in row] for row in rows),
+    ]
+    note = f"\n{FAILURE_NOTE}\n" if "fails" in heads else ""
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n" + note
+
+
+def to_latex(found: Sequence[Outcome]) -> str:
+    """Returns outcomes as a LaTeX table for a document that loads booktabs."""
+    heads, rows = cells(found)
+    out = [
+        r"% needs \usepackage{booktabs}",
+        rf"\begin{{tabular}}{{ll{'r' * (len(heads) - 2)}}}",
+        r"\toprule",
+        " & ".join(map(escapes.latex, heads)) + r" \\",
+    ]
+    before = None
+    for row in rows:
+        out += [r"\midrule"] if row[0] != before else []
+        shown = [row[0] if row[0] != before else "", *row[1:]]
+        out.append(" & ".join(map(escapes.latex, shown)) + r" \\")
+        before = row[0]
+    note = [rf"% {FAILURE_NOTE}"] if "fails" in heads else []
+    return "\n".join([*out, r"\bottomrule", r"\end{tabular}", *note, ""])
+
+
+WRITERS: dict[str, Callable[[Sequence[Outcome]], str]] = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}
+
+
+def cells(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
+    """Returns the headings and the rows of a table for readers; a column that would be empty is left out."""
+    heads = ["environment", "policy", "mean ± s.e.", "median", "99 %", "fails"]
+    rows = [[_name(one.environment), _name(one.policy), *number_cells(one)] for one in found]
+    kept = [n for n in range(len(heads)) if n < 3 or any(row[n] != "–" for row in rows)]
+    return [heads[n] for n in kept], [[row[n] for n in kept] for row in rows]
+
+
+def number_cells(one: Outcome) -> list[str]:
+    """Returns mean, median, 99 % quantile and failure rate as text, to the digits that the error of the mean allows."""
+    place = _place(one.stderr, one.mean)
+    mean = _fixed(one.mean, place)
+    error = f" ± {_fixed(one.stderr, place)}" if math.isfinite(one.stderr) else ""  # one seed has none
+    return [f"{mean}{error}", _fixed(one.median, place), _fixed(one.tail, place), rate_text(one.failure)]
+
+
+def rate_text(rate: tuple[float, float, float]) -> str:
+    """Returns a share with its limits in percent.
+
+    Example:
+      >>> rate_text((0.015625, 0.0003955, 0.08399)), rate_text((0.0, 0.0, 0.0009))
+      ('1.6 % (0.04 to 8.4)', '0 % (0 to 0.09)')
+    """
+    if any(math.isnan(number) for number in rate):
+        return "–"
+    share, low, high = (np.format_float_positional(float(f"{100 * number:.2g}"), trim="-") for number in rate)
+    return f"{share} % ({low} to {high})"
+
+
+def _place(error: float, value: float) -> int:
+    """Returns the power of ten to round to: two digits of the error, or four of the value if it has no error."""
+    if math.isfinite(error) and error > 0:
+        return math.floor(math.log10(error)) - 1
+    return math.floor(math.log10(abs(value))) - 3 if math.isfinite(value) and value else 0
+
+
+def _fixed(value: float, place: int) -> str:
+    """Returns a number rounded to a power of ten, with a true minus."""
+    if not math.isfinite(value):
+        return "–"
+    return f"{round(value, -place):,.{max(-place, 0)}f}".replace("-", "−")
+
+
+def _name(label: str) -> str:
+    return ", ".join(filter(None, readable(label)))
+
+
+def _csv_cell(value: Any) -> Any:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    return escapes.spreadsheet(value) if isinstance(value, str) else value
+
+
+def curves(stats: xr.Dataset) -> Iterator[dict[str, Any]]:
+    """Yields a row for every policy, environment and recorded round of a ``summary``."""
+    numbers = ("regret_mean", "regret_stderr", "regret_low", "regret_high")
+    for environment in stats.environment.values:
+        for policy in stats.policy.values:
+            at = stats.sel(policy=policy, environment=environment)
+            columns = {name: at[name].values for name in numbers}
+            columns |= {
+                f"regret_q{100 * float(q):g}": at.regret_quantile.sel(quantile=q).values for q in at["quantile"]
+            }
+            for n, t in enumerate(at["round"].values):
+                if math.isfinite(columns["regret_mean"][n]):
+                    row = {"policy": str(policy), "environment": str(environment), "round": int(t)}
+                    yield row | {name: float(values[n]) for name, values in columns.items()}

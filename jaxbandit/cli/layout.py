@@ -1,0 +1,133 @@
+"""Tables in the width there is: boxed if they fit the terminal, one value a line if not, plain text if piped.
+
+No form cuts a word. A pipe gets one line per row without boxes, so that other programs can search and sort it.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+PIPED = 10_000  # columns of a pipe: nothing is wrapped there
+
+
+def make_console(silent: bool = False) -> Console:
+    """Returns the console for results."""
+    return Console(width=None if on_terminal() else PIPED, quiet=silent)
+
+
+def on_terminal() -> bool:
+    """Returns whether results go to a terminal."""
+    return sys.stdout.isatty()
+
+
+def new_table(*columns: str, title: str = "", right: Sequence[str] = ()) -> Table:
+    """Returns an empty table; columns in ``right`` are numbers, which are aligned to the right."""
+    table = Table(title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(Text(column), justify="right" if column in right else "left", no_wrap=True)
+    return table
+
+
+def facts_table(facts: dict[str, str]) -> Table:
+    """Returns a table of names and values without headings; long values are wrapped at words."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(Text(name, style="bold"), Text(value))
+    return table
+
+
+def show(console: Console, table: Table, keys: int = 1) -> None:
+    """Prints a table in the form that fits.
+
+    Args:
+      console: The console.
+      table: The table.
+      keys: The number of leading columns that tell rows apart; they head the rows if there is a line for each value.
+    """
+    if not on_terminal():
+        for line in plain(table):
+            say(console, line)
+        return
+    wide = Measurement.get(console, console.options, _unwrapped(table)).minimum > console.width
+    if wide and table.show_header:
+        for line in _long(table, keys):
+            console.print(line, highlight=False)
+        return
+    console.print(table)
+
+
+def say(console: Console, sentence: str, style: str = "") -> None:
+    """Prints a sentence as it is: no markup, no colours of numbers; a terminal wraps it at words."""
+    console.print(Text(sentence, style=style), highlight=False, soft_wrap=not on_terminal())
+
+
+def say_verbatim(console: Console, text: str) -> None:
+    """Prints text to be copied; a terminal may break its lines, but no line end is put into them."""
+    console.print(Text(text), highlight=False, soft_wrap=True)
+
+
+def say_place(console: Console, kind: str, path: object) -> None:
+    """Prints where a file is."""
+    say_verbatim(console, f"{kind:<8}{path}")
+
+
+def say_next(console: Console, command: str) -> None:
+    """Prints the command that usually follows."""
+    console.print(Text.assemble(("next: ", "bold"), command), highlight=False, soft_wrap=True)
+
+
+def plain(table: Table) -> list[str]:
+    """Returns a table as lines of aligned text without boxes."""
+    heads = [_text(column.header) for column in table.columns]
+    rows = _rows(table)
+    body = [heads, *rows] if table.show_header else rows
+    widths = [max(len(row[n]) for row in body) for n in range(len(heads))] if body else []
+    right = [column.justify == "right" for column in table.columns]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in body
+    ]
+    notes = [_text(part) for part in (table.title, table.caption)]
+    return [*filter(None, notes[:1]), *lines, *filter(None, notes[1:])]
+
+
+def _long(table: Table, keys: int) -> list[Text]:
+    heads = [_text(column.header) for column in table.columns]
+    width = max((len(head) for head in heads[keys:]), default=0)
+    lines = [Text(_text(table.title), style="bold")] if table.title else []
+    for row in _rows(table):
+        lines.append(Text(", ".join(filter(None, row[:keys])), style="bold"))
+        pairs = zip(heads[keys:], row[keys:], strict=True)
+        lines += [Text(f"  {head.ljust(width)}  {value}") for head, value in pairs if value]
+    return [*lines, *([Text(_text(table.caption), style="dim")] if table.caption else []), Text("")]
+
+
+def _rows(table: Table) -> list[list[str]]:
+    return [
+        list(row) for row in zip(*([_text(cell) for cell in column.cells] for column in table.columns), strict=True)
+    ]
+
+
+def _text(part: object) -> str:
+    if part is None:
+        return ""
+    text = part.plain if isinstance(part, Text) else Text.from_markup(str(part)).plain
+    first, *rest = text.split("\n")
+    return " ".join([first, *(line.strip() for line in rest)]).rstrip()
+
+
+def _unwrapped(table: Table) -> Table:
+    """Makes every column as wide as its longest line, except those of descriptions, which are folded."""
+    for column in table.columns:
+        column.no_wrap = column.overflow != "fold"
+    return table
