@@ -42,7 +42,8 @@ def inspect(
     path.parent.mkdir(parents=True, exist_ok=True)
     for part in tables.inspection_tables(read.name, found):
         console.print(part)
-    console.print(f"figure  {tails(losses, found, path, read.name)}", markup=False)
+    tails(losses, found, path, read.name)
+    console.print(f"figure  {path}", markup=False)
 
 
 def doctor() -> None:
