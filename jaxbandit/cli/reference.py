@@ -59,7 +59,8 @@ def inspect(
     path.parent.mkdir(parents=True, exist_ok=True)
     for part in inspection_tables(read.name, found):
         layout.show(console, part)
-    layout.say_place(console, "figure", tails(losses, found, path, read.name))
+    tails(losses, found, path, read.name)
+    layout.say_place(console, "figure", path)
 
 
 def doctor() -> None:

@@ -1,7 +1,9 @@
 """Figures for print: matplotlib, one style, colours that colour-blind readers tell apart.
 
-Every function takes a dataset and a path whose ending chooses the format (``.pdf``, ``.png``, ``.svg``), and states on
-the figure how its bands were made. ``draw`` makes those that a study names, or all that a dataset allows.
+Every function takes a dataset and returns the figure, which a notebook shows. If it gets a path, it also writes the
+figure in the format of the path's ending (``.pdf``, ``.png``, ``.svg``). ``ax`` draws on axes that exist, and ``venue``
+sizes the figure for a paper or for slides. A figure states how its bands were made. ``draw`` makes the figures that a
+study names, or all that a dataset allows.
 """
 
 import functools
@@ -46,6 +48,8 @@ def draw(
     simultaneous: bool = False,
     figures: Sequence[str | Mapping[str, Any]] | None = None,
     strict: bool = True,
+    venue: str = "",
+    titled: bool | None = None,
 ) -> list[pathlib.Path]:
     """Draws the figures that a study names, or every figure that the dataset allows if the study names none.
 
@@ -60,8 +64,14 @@ def draw(
       figures: The figures, written as in a study file; default those of the study that the dataset carries.
       strict: Whether a figure that cannot be drawn raises an error. If not, it causes a warning, and the other figures
         are drawn.
+      venue: The place that the figures are made for: ``"neurips"``, ``"icml"``, ``"jmlr"`` or ``"slides"``. It sets
+        width, letters and lines.
+      titled: Whether a figure has a title inside; default yes, but not for a paper, which has captions.
     """
     style.check_formats(formats)
+    place = style.venue_named(venue)
+    if titled is None:
+        titled = place is None or not place.paper
     directory, title = pathlib.Path(directory), str(ds.attrs.get("title", ""))
     named = figures if figures is not None else _of_study(ds)
     wanted = read_figures(named) or _allowed(ds)
@@ -76,7 +86,8 @@ def draw(
                 made += comparison.write(part, directory / figure.file, environments=environments or {}, title=heading)
                 continue
             for draw_one, name in _artists(figure, part, environments or {}, bands):
-                made += _drawn(draw_one, directory / name, figure.title or title, formats)
+                heading = (figure.title or title) if titled else ""
+                made += _drawn(draw_one, directory / name, heading, venue, formats)
         except Exception as error:
             if strict:
                 raise
@@ -84,9 +95,11 @@ def draw(
     return made
 
 
-def _drawn(draw_one: Callable[..., Any], path: pathlib.Path, title: str, formats: Sequence[str]) -> list[pathlib.Path]:
+def _drawn(
+    draw_one: Callable[..., Any], path: pathlib.Path, title: str, venue: str, formats: Sequence[str]
+) -> list[pathlib.Path]:
     first, *also = formats
-    draw_one(path=path.with_name(f"{path.name}.{first}"), title=title, also=also)
+    draw_one(path=path.with_name(f"{path.name}.{first}"), title=title, venue=venue, also=also)
     return [path.with_name(f"{path.name}.{ending}") for ending in formats]
 
 
@@ -105,7 +118,7 @@ def _artists(
 ) -> list[tuple[Callable[..., Any], str]]:
     """Returns the functions that draw a figure, with file names; there is a heat map for each swept pair of classes."""
     about: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-        "regret": (regret_curves, dict(bands)),
+        "regret": (regret_curves, {"environments": environments, **bands}),
         "growth": (growth_curves, {"environments": environments}),
         "exceedance": (exceedance, {"environments": environments}),
         "decomposition": (decomposition, {"environments": environments}),

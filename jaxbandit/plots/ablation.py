@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxbandit.plots import style
-from jaxbandit.plots.bands import above_zero, band_note, banded, lowest
+from jaxbandit.plots.bands import band_note, banded, draw_curve, lowest
 from jaxbandit.plots.common import environment_name, labelled, pretty, scale_regret
 
 # How each measure is drawn: (label, whether it is divided by the round, whether the axis is logarithmic).
@@ -17,26 +18,33 @@ MEASURES = {"scale": ("scale S", False, True), "skipped": ("share of rounds skip
 
 def ablation(
     ds: xr.Dataset,
-    path: str | pathlib.Path,
+    path: str | pathlib.Path | None = None,
     title: str = "",
     *,
     environments: Mapping[str, Any] | None = None,
     measures: Sequence[str] = ("scale", "skipped"),
     method: str = "normal",
     simultaneous: bool = False,
+    ax: Any = None,
+    venue: str = "",
     also: Sequence[str] = (),
-) -> pathlib.Path:
+) -> Figure:
     """Draws a row of panels for each environment: recorded measures over rounds, then regret with bands.
 
     Args:
       ds: A dataset that was recorded with the measures.
-      path: The file to write; its ending chooses the format.
+      path: The file to write; its ending chooses the format. Without it, nothing is written.
       title: Heads the figure.
       environments: The environments by label, for their names.
       measures: The measures to draw beside regret.
       method: The method of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
       simultaneous: Whether a band covers its whole curve at once.
+      ax: The axes to draw on, one for each panel; by default a figure is made.
+      venue: A name of ``style.VENUES``, which sets width, letters and lines.
       also: Further endings to write it with.
+
+    Returns:
+      The figure.
     """
     missing = [name for name in measures if name not in ds]
     if missing:
@@ -48,7 +56,8 @@ def ablation(
     titles = [name for name in names for _ in range(len(measures) + 1)]
     looks = style.looks(ds.policy.values)
     rounds = ds["round"].values
-    with style.panels(titles, title, columns=len(measures) + 1) as (figure, panels):
+    options = {"columns": len(measures) + 1, "common_lines": ds.sizes["policy"], "ax": ax, "venue": venue}
+    with style.panels(titles, title, **options) as (figure, panels):
         grid = np.asarray(panels).reshape(len(names), -1)
         for row, environment in zip(grid, ds.environment.values, strict=True):
             for panel, name in zip(row, measures, strict=False):
@@ -59,9 +68,8 @@ def ablation(
                 panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel=text)
             for policy, look in zip(ds.policy.values, looks, strict=True):
                 at = stats.sel(policy=policy, environment=environment)
-                row[-1].plot(rounds, above_zero(at.regret_mean), label=pretty(policy), **look)
-                row[-1].fill_between(rounds, at.regret_low, at.regret_high, color=look["color"], alpha=0.2, linewidth=0)
+                draw_curve(row[-1], rounds, at, look, pretty(policy))
             row[-1].set(xscale="log", xlabel="round", ylabel="mean pseudo-regret")
             scale_regret(row[-1], lowest(stats.sel(environment=environment)))
-        style.legend(figure, grid[0, -1], f"means over seeds; {band_note(stats, ds)}")
+        style.legend(figure, grid[0, -1], f"means over seeds; {band_note(stats, ds, grid[:, -1])}")
         return style.save(figure, path, also)

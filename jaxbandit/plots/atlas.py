@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxbandit.analysis.ranks import holm, ranking
 from jaxbandit.plots import style
@@ -75,70 +76,58 @@ def winners(
 
 def atlas(
     ds: xr.Dataset,
-    path: str | pathlib.Path,
+    path: str | pathlib.Path | None = None,
     title: str = "",
     *,
     x: str,
     y: str,
     environments: Mapping[str, Any] | None = None,
     level: float = 0.95,
+    ax: Any = None,
+    venue: str = "",
     also: Sequence[str] = (),
-) -> pathlib.Path:
-    """Draws a map of winners: colour shows the winner, strength and number its margin, hatching a win by chance.
+) -> Figure:
+    """Draws a map of winners: colour shows the winner, the number its margin, hatching a win that may be chance.
 
     Args:
       ds: A dataset with every seed kept.
-      path: The file to write; its ending chooses the format.
+      path: The file to write; its ending chooses the format. Without it, nothing is written.
       title: Heads the figure.
       x: The property of the environments on the horizontal axis.
       y: The property on the vertical axis.
       environments: The environments by label, for properties that are no coordinates.
       level: Confidence over the whole map.
+      ax: The axes to draw on, one for each panel; by default a figure is made.
+      venue: A name of ``style.VENUES``, which sets width, letters and lines.
       also: Further endings to write it with.
+
+    Returns:
+      The figure.
     """
-    from matplotlib.colors import to_rgb
     from matplotlib.patches import Patch, Rectangle
 
     found = winners(ds, x=x, y=y, environments=environments, level=level)
-    # An area has no dashes, so the colours of dashed curves are darkened instead.
-    colours = [
-        np.asarray(to_rgb(look["color"])) * (1.0 if look["linestyle"] == style.LINES[0] else 0.55)
-        for look in style.looks(found.policy.values)
-    ]
+    colours = [area(look) for look in style.looks(found.policy.values)]
     shown = [n for n in range(found.sizes["policy"]) if (found.winner == n).any()]
     width = max(4.6, 0.95 * found.sizes["x"] + 1.6)
-    with style.panels([""], title, width=width, common_lines=len(shown)) as (figure, (panel,)):
+    with style.panels([""], title, width=width, common_lines=len(shown), ax=ax, venue=venue) as (figure, (panel,)):
         for (row, column), n in np.ndenumerate(found.winner.values):
             if n < 0:
                 continue
             margin, sure = float(found.margin[row, column]), bool(found.sure[row, column])
-            share = 0.25 + 0.65 * min(max(margin, 0.0) if np.isfinite(margin) else 1.0, 1.0)
-            colour = 1 - share * (1 - colours[n])
-            panel.add_patch(
-                Rectangle(
-                    (column - 0.5, row - 0.5),
-                    1,
-                    1,
-                    facecolor=colour,
-                    edgecolor="white",
-                    linewidth=0,
-                    hatch=None if sure else "////",
-                )
-            )
-            dark = colour @ [0.2126, 0.7152, 0.0722] < 0.55
+            look = {"facecolor": colours[n], "edgecolor": "white", "linewidth": 0, "hatch": None if sure else "////"}
+            panel.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **look))
             text = pretty(found.policy.values[n]) + (
                 f"\n{margin:+.0%}".replace("+", "−") if np.isfinite(margin) else ""
             )
-            box = None if sure else {"facecolor": colour, "edgecolor": "none", "pad": 1.0}
-            panel.text(
-                column, row, text, ha="center", va="center", fontsize=7, color="white" if dark else "black", bbox=box
-            )
+            box = None if sure else {"facecolor": colours[n], "edgecolor": "none", "pad": 1.0}
+            panel.text(column, row, text, ha="center", va="center", fontsize=style.letters(), bbox=box)
         panel.set(xlim=(-0.5, found.sizes["x"] - 0.5), ylim=(-0.5, found.sizes["y"] - 0.5))
         panel.set(xlabel=axis_name(x), ylabel=axis_name(y))
         panel.set_xticks(range(found.sizes["x"]), [style.tick(value) for value in found["x"].values])
         panel.set_yticks(range(found.sizes["y"]), [style.tick(value) for value in found["y"].values])
         panel.grid(False)
-        handles = {pretty(found.policy.values[n]): Patch(color=tuple(colours[n])) for n in shown}
+        handles = {pretty(found.policy.values[n]): Patch(color=colours[n]) for n in shown}
         handles["hatched: the win may be chance"] = Patch(facecolor="#bbbbbb", edgecolor="white", hatch="////")
         note = (
             f"numbers: the share of the runner-up's regret that is saved after {int(ds['round'][-1]):,} rounds\n"
@@ -146,6 +135,11 @@ def atlas(
         )
         style.legend(figure, None, note, handles=handles)
         return style.save(figure, path, also)
+
+
+def area(look: Mapping[str, Any]) -> str:
+    """Returns the tint of a policy's area. An area has no dashes, so a dashed look has a stronger tint instead."""
+    return style.mixed(look["color"], 0.35 + 0.15 * style.LINES.index(look["linestyle"]))
 
 
 def _missing(values: np.ndarray) -> np.ndarray:

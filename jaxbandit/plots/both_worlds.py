@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxbandit.dataset.labels import environment_labels
 from jaxbandit.game import is_stationary
 from jaxbandit.plots import style
-from jaxbandit.plots.bands import above_zero, band_note, banded, lowest
-from jaxbandit.plots.common import environment_name, labelled, named, pretty, scale_regret
+from jaxbandit.plots.bands import band_note, banded, draw_curve, lowest
+from jaxbandit.plots.common import dagger_note, environment_name, labelled, named, scale_regret
 
 
 def both_worlds(
     ds: xr.Dataset,
-    path: str | pathlib.Path,
+    path: str | pathlib.Path | None = None,
     title: str = "",
     *,
     environments: Mapping[str, Any],
@@ -25,20 +26,27 @@ def both_worlds(
     simultaneous: bool = False,
     level: float = 0.95,
     decades: float = 4,
+    ax: Any = None,
+    venue: str = "",
     also: Sequence[str] = (),
-) -> pathlib.Path:
+) -> Figure:
     """Draws mean regret over rounds with bands and names each curve at its end.
 
     Args:
       ds: The dataset that ``simulate`` returned or ``run`` wrote.
-      path: The file to write; its ending chooses the format.
+      path: The file to write; its ending chooses the format. Without it, nothing is written.
       title: Heads the figure.
       environments: The environments by label. Those whose means do not change are drawn left, the others right.
       method: The method of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
       simultaneous: Whether a band covers its whole curve at once.
       level: The coverage of the bands.
       decades: The number of powers of ten of rounds to show, counted back from the last round.
+      ax: The axes to draw on, one for each panel; by default a figure is made.
+      venue: A name of ``style.VENUES``, which sets width, letters and lines.
       also: Further endings to write it with.
+
+    Returns:
+      The figure.
     """
     ds = labelled(ds)
     stats = banded(ds, level=level, method=method, simultaneous=simultaneous)
@@ -51,38 +59,27 @@ def both_worlds(
     rows = max(map(len, sides.values()))
     places = [(name, listed[row] if row < len(listed) else "") for row in range(rows) for name, listed in sides.items()]
     titles = [f"{name}: {environment_name(label, environments)}" if label else "" for name, label in places]
-    with style.panels(titles, title, columns=len(sides), width=5.0, height=3.8) as (figure, panels):
+    names = [named(ds, policy) for policy in stats.policy.values]
+    options = {"columns": len(sides), "names": names, "width": 5.0, "height": 3.8, "ax": ax, "venue": venue}
+    with style.panels(titles, title, **options) as (figure, panels):
         for panel, (_, label) in zip(panels, places, strict=True):
             if label:
-                _draw(panel, stats.sel(environment=label))
+                _draw(panel, ds, stats.sel(environment=label), label)
             else:
                 panel.set_visible(False)
-        figure.canvas.draw()  # fixes the layout, so that the height of a panel is known to its labels
-        for panel, (_, label) in zip(panels, places, strict=True):
-            if label:
-                style.end_labels(panel, _ends(stats.sel(environment=label)))
-        style.note(figure, band_note(stats, ds))
+        drawn = [panel for panel, (_, label) in zip(panels, places, strict=True) if label]
+        style.name_curves(figure, drawn, band_note(stats, ds, drawn) + dagger_note(ds, each=True))
         return style.save(figure, path, also)
 
 
-def _draw(panel: Any, stats: xr.Dataset) -> None:
+def _draw(panel: Any, ds: xr.Dataset, stats: xr.Dataset, label: str) -> None:
+    last = int(stats["round"][-1])
     for policy, look in zip(stats.policy.values, style.looks(stats.policy.values), strict=True):
         at = stats.sel(policy=policy)
-        panel.plot(at["round"], above_zero(at.regret_mean), **look)
-        panel.fill_between(at["round"], at.regret_low, at.regret_high, color=look["color"], alpha=0.2, linewidth=0)
+        played = at["round"].values[at.regret_mean.notnull().values]
+        stop = int(played[-1]) if played.size else last
+        text = named(ds, policy, [label]) + ("" if stop == last else f" (to $10^{{{math.log10(stop):.2g}}}$)")
+        draw_curve(panel, at["round"], at, look, text)
     panel.set(xscale="log", xlabel="round", ylabel="mean pseudo-regret")
-    panel.set_xlim(right=float(stats["round"][-1]))
+    panel.set_xlim(right=float(last))
     scale_regret(panel, lowest(stats))
-
-
-def _ends(stats: xr.Dataset) -> list[tuple[float, float, str, str]]:
-    ends, last = [], int(stats["round"][-1])
-    for policy, look in zip(stats.policy.values, style.looks(stats.policy.values), strict=True):
-        mean = stats.regret_mean.sel(policy=policy).dropna("round")
-        if mean.size:
-            stop = int(mean["round"][-1])
-            text = named(stats, policy, pretty(policy)) + (
-                "" if stop == last else f" (to $10^{{{math.log10(stop):.2g}}}$)"
-            )
-            ends.append((float(stop), float(mean[-1]), text, look["color"]))
-    return ends if ends else [(float(last), np.nan, "", "black")]

@@ -76,10 +76,29 @@ def pretty(label: Any) -> str:
     return text if cls is None else getattr(cls, "label", head(label)) + text[len(head(label)) :]
 
 
-def named(ds: xr.Dataset, policy: Any, text: str = "") -> str:
-    """Returns a policy's label, or ``text``, with a remark if the policy is outside its assumptions."""
-    remark = assumptions.remark(ds.attrs, policy, np.atleast_1d(ds.environment.values))
-    return (text or str(policy)) + (f" ({remark})" if remark else "")
+def named(ds: xr.Dataset, policy: Any, environments: Sequence[Any] | None = None) -> str:
+    """Returns a policy's name, with a dagger if it is outside its assumptions in one of the environments.
+
+    Args:
+      ds: The dataset.
+      policy: The label of the policy.
+      environments: The labels of the environments; default all of the dataset.
+    """
+    shown = np.atleast_1d(ds.environment.values) if environments is None else environments
+    return pretty(policy) + ("†" if assumptions.remark(ds.attrs, policy, shown) else "")
+
+
+def dagger_note(ds: xr.Dataset, each: bool = False) -> str:
+    """Explains the dagger in a figure's note, if it is used.
+
+    Args:
+      ds: The dataset.
+      each: Whether every panel has its own names, so that a dagger speaks of the panel's environment.
+    """
+    labels = np.atleast_1d(ds.environment.values)
+    if not any(assumptions.remark(ds.attrs, policy, labels) for policy in np.atleast_1d(ds.policy.values)):
+        return ""
+    return "\n† outside its assumptions" + ("" if each or len(labels) == 1 else " in one of these environments or more")
 
 
 def environment_name(label: str, environments: Mapping[str, Any] | None) -> str:
@@ -159,21 +178,21 @@ def axis_name(name: str) -> str:
 
 
 def scale_regret(panel: Any, low: np.ndarray) -> None:
-    """Scales the regret axis: logarithmic, linear around 0 if a policy beats every fixed arm, linear without regret."""
+    """Scales the regret axis: logarithmic, but linear if there is no regret or a policy beats every fixed arm."""
     low = low[np.isfinite(low)]
-    if np.min(low, initial=0) > -1:
+    top = panel.dataLim.y1
+    if np.min(low, initial=0) > -max(1.0, 1e-3 * top):
         if np.isfinite(panel.dataLim.minposy):
             positive = low[low > 0]
             panel.set_yscale("log")
             panel.set_ylim(bottom=max(np.min(positive) / 2, 1e-2) if positive.size else 0.5)
         return
-    panel.set_yscale("symlog", linthresh=10, linscale=0.5)
     panel.axhline(0, color="black", linewidth=0.6)
-    panel.set_ylim(min(1.6 * np.min(low), -20), max(1.6 * panel.get_ylim()[1], 20))
+    reach = max(top, 0.0) - np.min(low)
+    panel.set_ylim(np.min(low) - 0.08 * reach, max(top, 0.0) + 0.08 * reach)
     place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-    panel.annotate(
-        "below 0: better\nthan every fixed arm", (0.02, 0), (0, -4), fontsize=7, va="top", bbox=PAPER, **place
-    )
+    text = "below 0: better\nthan every fixed arm"
+    panel.annotate(text, (0.02, 0), (0, -4), fontsize=style.letters(), va="top", bbox=PAPER, **place)
 
 
 def seeds_note(ds: xr.Dataset) -> str:

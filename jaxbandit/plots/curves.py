@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxbandit.analysis import growth
 from jaxbandit.analysis.multiples import NOTE, multiples
 from jaxbandit.dataset.results import summary
 from jaxbandit.game import is_stationary
 from jaxbandit.plots import style
-from jaxbandit.plots.bands import above_zero, band_note, banded, lowest, played
-from jaxbandit.plots.common import RESAMPLES, labelled, named, scale_regret
+from jaxbandit.plots.bands import band_note, banded, draw_curve, lowest, played
+from jaxbandit.plots.common import RESAMPLES, dagger_note, environment_name, labelled, named, scale_regret
 from jaxbandit.theory import bounds
 
 GUIDE = 3  # doublings of T that a slope guide covers
@@ -22,73 +23,89 @@ GUIDE = 3  # doublings of T that a slope guide covers
 
 def regret_curves(
     ds: xr.Dataset,
-    path: str | pathlib.Path,
+    path: str | pathlib.Path | None = None,
     title: str = "",
     *,
+    environments: Mapping[str, Any] | None = None,
     method: str = "normal",
     simultaneous: bool = False,
     level: float = 0.95,
+    ax: Any = None,
+    venue: str = "",
     also: Sequence[str] = (),
-) -> pathlib.Path:
+) -> Figure:
     """Draws mean regret over rounds with its band, one panel per environment.
 
     Args:
       ds: The dataset that ``simulate`` returned. If it has no dimensions ``policy`` and ``environment``, every swept
         point is a curve.
-      path: The file to write; its ending chooses the format.
+      path: The file to write; its ending chooses the format. Without it, nothing is written.
       title: Heads the figure.
+      environments: The environments by label, for their names.
       method: ``"normal"``, or ``"bootstrap"`` over seeds.
       simultaneous: Whether the band covers its whole curve at once.
       level: The coverage of the band.
+      ax: The axes to draw on, one for each panel; by default a figure is made.
+      venue: A name of ``style.VENUES``, which sets width, letters and lines.
       also: Further endings to write it with.
+
+    Returns:
+      The figure.
     """
     ds = labelled(ds)
     stats = banded(ds, level=level, method=method, simultaneous=simultaneous)
-    titles = [str(environment) for environment in ds.environment.values]
+    titles = [environment_name(str(environment), environments) for environment in ds.environment.values]
     looks = style.looks(stats.policy.values)
-    with style.panels(titles, title, common_lines=ds.sizes["policy"] // len(titles)) as (figure, panels):
+    names = [named(ds, policy) for policy in stats.policy.values]
+    with style.panels(titles, title, names=names, ax=ax, venue=venue) as (figure, panels):
+        each = getattr(figure, "direct", False)  # a name at a curve speaks of its panel, one in the legend of all
         for panel, environment in zip(panels, ds.environment.values, strict=True):
             for policy, look in zip(stats.policy.values, looks, strict=True):
                 at = stats.sel(policy=policy, environment=environment)
-                panel.plot(at["round"], above_zero(at.regret_mean), label=named(ds, policy), **look)
-                panel.fill_between(
-                    at["round"], at.regret_low, at.regret_high, color=look["color"], alpha=0.2, linewidth=0
-                )
+                draw_curve(panel, at["round"], at, look, named(ds, policy, [environment] if each else None))
             panel.set(xscale="log", xlabel="round", ylabel="mean pseudo-regret")
             scale_regret(panel, lowest(stats.sel(environment=environment)))
-        style.legend(figure, panels[0], band_note(stats, ds))
+        style.name_curves(figure, panels, band_note(stats, ds, panels) + dagger_note(ds, each))
         return style.save(figure, path, also)
 
 
 def growth_curves(
     ds: xr.Dataset,
-    path: str | pathlib.Path,
+    path: str | pathlib.Path | None = None,
     title: str = "",
     *,
     environments: Mapping[str, Any] | None = None,
     guides: bool = False,
     level: float = 0.95,
+    ax: Any = None,
+    venue: str = "",
     also: Sequence[str] = (),
-) -> pathlib.Path:
+) -> Figure:
     """Draws mean regret on doubly logarithmic axes with fitted exponents and multiples of asymptotic lower bounds.
 
     Args:
       ds: The dataset that ``simulate`` returned.
-      path: The file to write.
+      path: The file to write. Without it, nothing is written.
       title: Heads the figure.
       environments: The environments by label. The legend has the final regret of a policy as a multiple of the
         asymptotic lower bound, if one binds the policy.
       guides: Whether a short segment above the highest curve shows the slope of the lower bound for the class: that of
         log T if the environment is stationary, else T^(1/α).
       level: The coverage of the intervals of the exponents.
+      ax: The axes to draw on, one for each panel; by default a figure is made.
+      venue: A name of ``style.VENUES``, which sets width, letters and lines.
       also: Further endings to write it with.
+
+    Returns:
+      The figure.
     """
     ds = labelled(ds)
-    stats, titles = summary(ds), [str(environment) for environment in ds.environment.values]
+    stats = summary(ds)
+    titles = [environment_name(str(environment), environments) for environment in ds.environment.values]
     looks = style.looks(stats.policy.values)
     how = "no exponents are fitted"
     times = multiples(stats, environments or {})
-    with style.panels(titles, title, lines=ds.sizes["policy"] + 1) as (figure, panels):
+    with style.panels(titles, title, lines=ds.sizes["policy"] + 1, ax=ax, venue=venue) as (figure, panels):
         for panel, environment in zip(panels, ds.environment.values, strict=True):
             log = bool((stats.regret_mean.sel(environment=environment) > 0).any())
             for policy, look in zip(stats.policy.values, looks, strict=True):
@@ -100,7 +117,7 @@ def growth_curves(
                     window = mean.where(mean["round"] >= fit.attrs["first"], drop=True)
                     _draw_fit(panel, window["round"].values, window.values, float(fit.slope))
                 multiple = times.get((str(policy), str(environment)))
-                text = named(ds, policy) + _exponent_text(fit) + _stop_text(mean, ds)
+                text = named(ds, policy, [environment]) + _exponent_text(fit) + _stop_text(mean, ds)
                 text += "" if multiple is None else f", {multiple:.2g} × bound"
                 panel.plot(mean["round"], mean.where(mean > 0) if log else mean, label=text, **look)
             panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel="mean pseudo-regret")
@@ -109,8 +126,8 @@ def growth_curves(
             if log and guides:
                 mean = stats.regret_mean.sel(environment=environment)
                 _draw_guide(panel, (environments or {}).get(str(environment)), ds["round"].values, float(mean.max()))
-            panel.legend(fontsize=style.NOTE, loc="upper center", bbox_to_anchor=(0.5, -0.17))
-        style.note(figure, how + (f"\n{NOTE}" if times else ""))
+            panel.legend(fontsize=style.letters(), loc="upper center", bbox_to_anchor=(0.5, -0.17))
+        style.note(figure, how + (f"\n{NOTE}" if times else "") + dagger_note(ds, each=True))
         return style.save(figure, path, also)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxbandit.dataset.results import summary
 from jaxbandit.engine import best_fixed_arms
 from jaxbandit.plots import style
-from jaxbandit.plots.common import environment_name, labelled
+from jaxbandit.plots.common import environment_name, labelled, pretty
 
 PARTS = {"div": "Div", "shift": "Shift", "skip_error": "|SkipErr|"}
 BY_ARM, OFF_BEST = "skip_error_by_arm", "|SkipErr| off the best arm"  # the term of the bound, if it was recorded
@@ -20,26 +21,33 @@ COLOURS = {name: style.COLOURS[n] for name, n in (("div", 4), ("shift", 5), ("sk
 
 def decomposition(
     ds: xr.Dataset,
-    path: str | pathlib.Path,
+    path: str | pathlib.Path | None = None,
     title: str = "",
     *,
     environments: Mapping[str, Any] | None = None,
+    ax: Any = None,
+    venue: str = "",
     also: Sequence[str] = (),
-) -> pathlib.Path:
+) -> Figure:
     """Draws the terms that bound uniINF's regret, stacked over rounds, beside the regret itself.
 
     Args:
       ds: A dataset recorded with ``measures=("div", "shift", "skip_error")``, and perhaps ``"calibration"``. The bound
         uses the skipping error off the best arm, so record ``"skip_error_by_arm"`` too.
-      path: The file to write.
+      path: The file to write. Without it, nothing is written.
       title: Heads the figure.
       environments: The environments by label, for their names and best arms.
+      ax: The axes to draw on, one for each panel; by default a figure is made.
+      venue: A name of ``style.VENUES``, which sets width, letters and lines.
       also: Further endings to write it with.
+
+    Returns:
+      The figure.
     """
     terms = _terms(ds, environments)
     ds = labelled(ds)
     regret = summary(ds).regret_mean
-    with style.panels(_titles(ds, environments), title) as (figure, panels):
+    with style.panels(_titles(ds, environments), title, common_lines=2, ax=ax, venue=venue) as (figure, panels):
         for panel, where in zip(panels, _cells(ds), strict=True):
             stack = [means.sel(where).values for means in terms.values()]
             panel.stackplot(ds["round"].values, *stack, labels=terms, colors=list(COLOURS.values()), alpha=0.85)
@@ -48,7 +56,7 @@ def decomposition(
             bound, last = sum(part[-1] for part in stack), float(regret.sel(where)[-1])
             if last > 0:
                 note = f"sum of the terms / regret = {bound / last:.3g}"
-                panel.text(0.03, 0.96, note, transform=panel.transAxes, va="top", fontsize=8)
+                panel.text(0.03, 0.96, note, transform=panel.transAxes, va="top", fontsize=style.letters())
         notes = [] if OFF_BEST in terms else ["|SkipErr| counts all arms, including the best one"]
         notes += [] if OPTIONAL["calibration"] in terms else ["the bound also has a term 2σ(K − 1), which is not drawn"]
         style.legend(figure, panels[0], "; ".join(notes))
@@ -57,12 +65,14 @@ def decomposition(
 
 def balance(
     ds: xr.Dataset,
-    path: str | pathlib.Path,
+    path: str | pathlib.Path | None = None,
     title: str = "",
     *,
     environments: Mapping[str, Any] | None = None,
+    ax: Any = None,
+    venue: str = "",
     also: Sequence[str] = (),
-) -> pathlib.Path:
+) -> Figure:
     """Draws every term over rounds on doubly logarithmic axes, to show whether Div and Shift grow together.
 
     The scale is designed to keep the two in balance. The first term of Shift, about S_1 (K - 1) log T, is present
@@ -70,16 +80,21 @@ def balance(
 
     Args:
       ds: A dataset recorded with ``measures=("div", "shift", "skip_error")``, and perhaps ``"calibration"``.
-      path: The file to write.
+      path: The file to write. Without it, nothing is written.
       title: Heads the figure.
       environments: The environments by label, for their names.
+      ax: The axes to draw on, one for each panel; by default a figure is made.
+      venue: A name of ``style.VENUES``, which sets width, letters and lines.
       also: Further endings to write it with.
+
+    Returns:
+      The figure.
     """
     terms = _terms(ds, environments)
     ds = labelled(ds)
     regret, rounds = summary(ds).regret_mean, ds["round"].values
     grown = terms["Shift"] - terms["Shift"].isel(round=0)
-    with style.panels(_titles(ds, environments), title) as (figure, panels):
+    with style.panels(_titles(ds, environments), title, common_lines=2, ax=ax, venue=venue) as (figure, panels):
         for panel, where in zip(panels, _cells(ds), strict=True):
             for (name, means), colour in zip(terms.items(), COLOURS.values(), strict=False):
                 curve = means.sel(where)
@@ -93,7 +108,12 @@ def balance(
             panel.set_ylim(bottom=max(panel.get_ylim()[0], 1e-2))
             ratio = float(terms["Div"].sel(where)[-1]) / float(since[-1])
             panel.text(
-                0.03, 0.96, f"Div / Shift (dashed) = {ratio:.2g}", transform=panel.transAxes, va="top", fontsize=8
+                0.03,
+                0.96,
+                f"Div / Shift (dashed) = {ratio:.2g}",
+                transform=panel.transAxes,
+                va="top",
+                fontsize=style.letters(),
             )
         style.legend(figure, panels[0], "the scale is designed to keep Div and Shift in balance")
         return style.save(figure, path, also)
@@ -126,4 +146,6 @@ def _cells(ds: xr.Dataset) -> list[dict[str, Any]]:
 
 
 def _titles(ds: xr.Dataset, environments: Mapping[str, Any] | None) -> list[str]:
-    return [f"{cell['policy']} in {environment_name(str(cell['environment']), environments)}" for cell in _cells(ds)]
+    return [
+        f"{pretty(cell['policy'])} in {environment_name(str(cell['environment']), environments)}" for cell in _cells(ds)
+    ]

@@ -3,29 +3,45 @@
 import itertools
 import pathlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
 
 from jaxbandit.checks import safe_name
 from jaxbandit.dataset.results import product, summary
 from jaxbandit.plots import style
+from jaxbandit.plots.common import axis_name
 
 
 def heat_map(
-    ds: xr.Dataset, path: str | pathlib.Path, title: str = "", *, x: str = "", y: str = "", also: Sequence[str] = ()
-) -> pathlib.Path:
+    ds: xr.Dataset,
+    path: str | pathlib.Path | None = None,
+    title: str = "",
+    *,
+    x: str = "",
+    y: str = "",
+    ax: Any = None,
+    venue: str = "",
+    also: Sequence[str] = (),
+) -> Figure:
     """Draws mean final regret over two swept axes; a third axis gives panels.
 
     Args:
       ds: A dataset with a dimension per swept field (``product`` makes it from a labelled dataset).
-      path: The file to write.
+      path: The file to write. Without it, nothing is written.
       title: Heads the figure.
       x: The horizontal axis; default the longest.
       y: The vertical axis; default the next.
+      ax: The axes to draw on, one for each panel; by default a figure is made.
+      venue: A name of ``style.VENUES``, which sets width, letters and lines.
       also: Further endings to write it with.
+
+    Returns:
+      The figure.
     """
     value = summary(ds).regret_mean.isel(round=-1)
     axes = sorted((str(dim) for dim in value.dims if value.sizes[dim] > 1), key=lambda dim: -value.sizes[dim])
@@ -40,13 +56,13 @@ def heat_map(
     slices = [value.sel({free[0]: point}) for point in value[free[0]].values] if free else [value]
     smallest, largest = float(value.min()), float(value.max())
     norm = LogNorm if smallest > 0 and largest > 10 * smallest else Normalize
-    titles = [f"{free[0]} = {part[free[0]].item()}" if free else "" for part in slices]
+    titles = [f"{axis_name(free[0])} = {style.tick(part[free[0]].item())}" if free else "" for part in slices]
     scale = norm(smallest, largest)
-    with style.panels(titles, title) as (figure, panels):
+    with style.panels(titles, title, ax=ax, venue=venue) as (figure, panels):
         for panel, part in zip(panels, slices, strict=True):
             table = part.transpose(y, x).values
             image = panel.imshow(table, origin="lower", aspect="auto", cmap=style.HEAT, norm=scale)
-            panel.set(xlabel=x, ylabel=y)
+            panel.set(xlabel=axis_name(x), ylabel=axis_name(y))
             panel.set_xticks(range(part.sizes[x]), [style.tick(point) for point in part[x].values])
             panel.set_yticks(range(part.sizes[y]), [style.tick(point) for point in part[y].values])
             panel.grid(False)
@@ -80,4 +96,6 @@ def _write_cells(panel, table: np.ndarray, image) -> None:
     for (row, column), number in np.ndenumerate(table):
         dark = image.norm(number) < 0.5
         text = f"{number:.3g}" if abs(number) < 1e3 else f"{number:,.0f}" if abs(number) < 1e6 else f"{number:.1e}"
-        panel.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
+        panel.text(
+            column, row, text, ha="center", va="center", fontsize=style.letters(), color="white" if dark else "black"
+        )

@@ -1,69 +1,62 @@
-"""The look of a figure: colours that colour-blind readers tell apart, panels, legend and note."""
+"""The look of a figure: its sheet and panels, sizes for papers and slides, legend, names at curves, and note."""
 
 import contextlib
-import itertools
+import io
 import pathlib
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 
-# Okabe-Ito, distinct for colour-blind readers and in grey, without its yellow, which is faint on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-ON_DARK = {"#000000": "#F2F2F2"}  # replacements of colours that a dark page would hide
-LINES = ("-", "--", "-.", ":")  # one for each pass through the colours
-HEAT = "cividis"  # monotone in grey, and the same for every kind of colour vision
+from jaxbandit.plots.looks import COLOURS as COLOURS
+from jaxbandit.plots.looks import HEAT as HEAT
+from jaxbandit.plots.looks import LINES as LINES
+from jaxbandit.plots.looks import ON_DARK as ON_DARK
+from jaxbandit.plots.looks import POLICY_LOOKS as POLICY_LOOKS
+from jaxbandit.plots.looks import contrast as contrast
+from jaxbandit.plots.looks import look as look
+from jaxbandit.plots.looks import looks as looks
+from jaxbandit.plots.looks import mixed as mixed
+from jaxbandit.plots.looks import on_dark as on_dark
+from jaxbandit.plots.ticks import tidy
+from jaxbandit.plots.venues import STYLE
+from jaxbandit.plots.venues import VENUES as VENUES
+from jaxbandit.plots.venues import venue_named as venue_named
 
-# (colour, line) of the shipped policies: a policy looks the same on every figure.
-POLICY_LOOKS = {
-    "uniinf": (0, 0),
-    "uniinf_variant": (0, 1),
-    "uniinf_first_losses": (0, 2),
-    "delayed": (0, 3),
-    "ada_hedge": (2, 2),
-    "clipped_sgd_ucb": (2, 3),
-    "exp3_plus_plus": (3, 3),
-    "ftpl": (4, 2),
-    "lb_inf_v": (4, 3),
-    "htinf": (1, 0),
-    "opt_htinf": (4, 0),
-    "ada_tinf": (3, 0),
-    "robust_ucb": (2, 0),
-    "robust_moss": (2, 1),
-    "ape2": (5, 0),
-    "adar_ucb": (6, 0),
-    "sao_ht": (1, 1),
-    "omd_lb_ht": (1, 2),
-    "tsallis_inf": (3, 1),
-    "exp3": (3, 2),
-    "mr_ucb": (5, 1),
-    "mr_ape": (5, 2),
-    "ucb1": (6, 1),
-    "moss": (6, 2),
-    "thompson": (4, 1),
-    "uniform": (6, 3),
-}
+BOUND = {"color": "#6B6B6B", "linestyle": (0, (9, 3)), "linewidth": 1.3}  # a lower bound, unlike any curve
+SMALL = 0.8  # size of notes, legends and names, as a share of the size of the letters
+NAMES = 9  # curves that may have their names at their ends
 
-LINE = 0.18  # height of a legend's line, in inches
-NOTE = 7  # size of the letters of a figure's note, in points
-LETTERS = 17  # letters of that size in an inch
-BOUND = {"color": "#777777", "linestyle": (0, (9, 3)), "linewidth": 1.3}  # a lower bound, unlike any curve
 
-STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.linewidth": 0.4,
-    "grid.alpha": 0.5,
-    "legend.frameon": False,
-    "lines.linewidth": 1.6,
-    "pdf.fonttype": 42,  # embeds TrueType letters, since journals refuse Type 3
-    "savefig.dpi": 160,
-}
+class Sheet(Figure):
+    """A figure with its own style, which a notebook shows as the result of a cell.
+
+    Attributes:
+      rc: The settings that it is drawn with, now and when it is saved later.
+      direct: Whether curves have their names at their ends. If not, they are in a legend.
+    """
+
+    rc: Mapping[Any, Any] = STYLE
+    direct: bool = False
+
+    def draw(self, renderer: Any) -> None:
+        """Draws the figure with its own settings."""
+        with matplotlib.rc_context(dict(self.rc)):
+            super().draw(renderer)
+
+    def savefig(self, *args: Any, **options: Any) -> None:
+        """Writes the figure with its own settings."""
+        with matplotlib.rc_context(dict(self.rc)):
+            super().savefig(*args, **options)
+
+    def _repr_png_(self) -> bytes:
+        """Returns the picture that a notebook shows."""
+        content = io.BytesIO()
+        self.savefig(content, format="png")
+        return content.getvalue()
 
 
 @contextlib.contextmanager
@@ -74,10 +67,13 @@ def panels(
     columns: int = 0,
     lines: int = 0,
     common_lines: int = 0,
+    names: Sequence[str] = (),
     width: float = 4.2,
     height: float = 3.1,
+    ax: Any = None,
+    venue: str = "",
 ) -> Iterator[tuple[Any, list]]:
-    """Makes a figure with a panel for each of ``titles`` and closes it at the end.
+    """Makes a figure with a panel for each of ``titles``, or takes the panels that are given.
 
     Args:
       titles: The titles of the panels.
@@ -85,57 +81,94 @@ def panels(
       columns: Panels in a row; default three, or two by two.
       lines: The number of legend lines to leave room for under each panel.
       common_lines: The number of legend lines under the figure.
+      names: Names of curves. If there is room, they will be written at the ends of the curves; else a legend gets room.
       width: The width of a panel, in inches.
       height: The height of a panel, in inches.
+      ax: The panels to draw on, one for each title; by default a figure is made.
+      venue: A name of ``VENUES``, which sets width, letters and lines.
     """
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    columns = columns or (2 if len(titles) == 4 else min(len(titles), 3))
-    rows = -(-len(titles) // columns)
-    with plt.rc_context(STYLE):
-        size = (width * columns, (height + LINE * lines) * rows + LINE * common_lines + 0.3)
-        figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    place, rc = venue_named(venue), dict(STYLE)
+    with matplotlib.rc_context(rc | dict(place.rc if place else {})):
+        if ax is not None:
+            given = _given(ax, titles)
+            for panel, text in zip(given, titles, strict=True):
+                panel.set_title(text)
+            yield given[0].figure, given
+            for panel in given:
+                tidy(panel)
+            return
+        size = matplotlib.rcParams["font.size"]
+        columns = columns or (2 if len(titles) == 4 else min(len(titles), 3))
+        rows = -(-len(titles) // columns)
+        if place:
+            across = (place.width if columns > 1 else place.column) / columns
+            width, height = across, max(height * across / width, 0.19 * size)
+        widest = max(map(len, names), default=0) * 0.5 * SMALL * size / 72
+        direct = 0 < len(names) <= NAMES and width - widest > 0.9 + 0.02 * size
+        if names and not direct:
+            common_lines += -(-len(names) // max(1, round(width * columns / 3)))
+        line = 0.02 * size  # the height of a legend's line, in inches
+        figure = Sheet(
+            figsize=(width * columns, (height + line * lines) * rows + line * common_lines + 0.3), layout="constrained"
+        )
+        figure.rc, figure.direct = rc | dict(place.rc if place else {}), direct
+        axes = figure.subplots(rows, columns, squeeze=False)
         for unused in axes.flat[len(titles) :]:
             unused.set_visible(False)
         for panel, text in zip(axes.flat, titles, strict=False):
-            panel.set_title("\n".join(textwrap.wrap(text, round(48 * width / 4.2))))
-        figure.suptitle(title)
-        try:
-            yield figure, list(axes.flat[: len(titles)])
-        finally:
-            plt.close(figure)
+            panel.set_title("\n".join(textwrap.wrap(text, max(12, round(103 / size * width)))))
+        if title:
+            figure.suptitle("\n".join(textwrap.wrap(title, max(20, round(90 / size * width * columns)))))
+        yield figure, list(axes.flat[: len(titles)])
 
 
-def look(n: int) -> dict[str, Any]:
-    """Returns colour and line of curve ``n``."""
-    return {"color": COLOURS[n % len(COLOURS)], "linestyle": LINES[n // len(COLOURS) % len(LINES)]}
+def _given(ax: Any, titles: Sequence[str]) -> list[Any]:
+    given = list(np.asarray(ax, object).ravel())
+    if len(given) != len(titles):
+        raise ValueError(
+            f"the figure has {len(titles)} panels ({', '.join(filter(None, titles)) or 'without titles'}) and ax has "
+            f"{len(given)}; pass as many axes, e.g. plt.subplots(1, {len(titles)})[1], or choose one environment with "
+            "ds.sel(environment=[...])"
+        )
+    return given
 
 
-def looks(labels: Iterable[Any]) -> list[dict[str, Any]]:
-    """Returns colour and line of every labelled curve.
+def letters(share: float = SMALL) -> float:
+    """Returns a size of letters, as a share of the figure's, in points."""
+    return share * matplotlib.rcParams["font.size"]
 
-    A shipped policy has a look of its own, and the points of its sweep share its colour.
 
-    Example:
-      >>> [look["color"] for look in looks(["uniinf[initial_scale=1]", "uniinf[initial_scale=4]", "htinf"])]
-      ['#0072B2', '#0072B2', '#D55E00']
+def name_curves(figure: Any, axes: Sequence[Any], note_text: str, handles: Mapping[str, Any] | None = None) -> None:
+    """Names the labelled curves of all panels: at their ends if there is room, else in one legend.
+
+    Args:
+      figure: The figure.
+      axes: Its panels, with their scales set.
+      note_text: A note that describes the figure.
+      handles: Further entries, for a legend.
     """
-    heads = [str(label).split("[")[0].split("#")[0] for label in labels]
-    if len(set(heads)) == 1 and len(heads) > 1:  # all points are of one policy, so each gets a colour
-        return [look(n) for n in range(len(heads))]
-    size = len(COLOURS)
-    taken = {colour + size * line for colour, line in (POLICY_LOOKS[head] for head in heads if head in POLICY_LOOKS)}
-    free = (n for n in itertools.count() if n % (size * len(LINES)) not in taken)
-    of_head: dict[str, int] = {}
-    for head in heads:
-        if head not in of_head:
-            known = POLICY_LOOKS.get(head)
-            of_head[head] = next(free) if known is None else known[0] + size * known[1]
-    return [look(of_head[head] + size * heads[:n].count(head)) for n, head in enumerate(heads)]
+    if not getattr(figure, "direct", False):
+        found = {label: line for panel in axes for line, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+        legend(figure, axes[0], note_text, found | dict(handles or {}))
+        return
+    if handles:
+        legend(figure, axes[0], note_text, handles)
+    else:
+        note(figure, note_text)
+    figure.draw_without_rendering()  # fixes the layout, so that the height of a panel is known to its names
+    for panel in axes:
+        end_labels(panel, [end for line in panel.get_lines() for end in _end(line)])
 
 
-def end_labels(panel: Any, ends: Sequence[tuple[float, float, str, str]], size: float = 7.5) -> None:
+def _end(line: Any) -> list[tuple[float, float, str, str]]:
+    x, y = (np.asarray(values, np.float64) for values in line.get_data())
+    there = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    if line.get_label().startswith("_") or not there.size:
+        return []
+    return [(float(x[there[-1]]), float(y[there[-1]]), line.get_label(), line.get_color())]
+
+
+def end_labels(panel: Any, ends: Sequence[tuple[float, float, str, str]], size: float = 0) -> None:
     """Names curves at their ends, to the right of the panel, without overlap.
 
     Args:
@@ -143,30 +176,18 @@ def end_labels(panel: Any, ends: Sequence[tuple[float, float, str, str]], size: 
       ends: x and y of every curve's end, its name and colour.
       size: The size of the letters, in points.
     """
+    if not ends:
+        return
+    size = size or letters()
     into_panel = panel.transAxes.inverted()
     heights = np.asarray([into_panel.transform(panel.transData.transform((x, y)))[1] for x, y, _, _ in ends])
     step = 1.25 * size / (72 * panel.get_window_extent().height / panel.figure.dpi)
-    places = spread(np.clip(heights, 0, 1), step)
+    places = spread(np.clip(np.nan_to_num(heights), 0, 1), step)
     places += max(0.0, -places.min()) - max(0.0, places.max() - 1)  # beside the panel, not above its title
     for (x, y, text, colour), place in zip(ends, places, strict=True):
-        panel.annotate(
-            text,
-            (x, y),
-            (1.04, place),
-            textcoords="axes fraction",
-            color=colour,
-            fontsize=size,
-            va="center",
-            annotation_clip=False,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colour,
-                "linewidth": 0.6,
-                "shrinkA": 1,
-                "shrinkB": 0,
-                "relpos": (0, 0.5),
-            },
-        )
+        arrow = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)}
+        options = {"color": colour, "fontsize": size, "va": "center", "annotation_clip": False, "arrowprops": arrow}
+        panel.annotate(text, (x, y), (1.04, place), textcoords="axes fraction", **options)
 
 
 def spread(places: np.ndarray, step: float) -> np.ndarray:
@@ -190,7 +211,7 @@ def spread(places: np.ndarray, step: float) -> np.ndarray:
 
 
 def legend(figure: Any, panel: Any, note: str, handles: Mapping[str, Any] | None = None) -> None:
-    """Adds one legend under all panels, with a note that describes the figure.
+    """Adds one legend under all panels, with a note that describes the figure; on given panels, a legend inside.
 
     Args:
       figure: The figure.
@@ -202,9 +223,27 @@ def legend(figure: Any, panel: Any, note: str, handles: Mapping[str, Any] | None
         drawn, names = panel.get_legend_handles_labels()
     else:
         drawn, names = list(handles.values()), list(handles)
-    columns = max(1, round(figure.get_figwidth() / 3))
-    options = {"title": wrapped(figure, note), "title_fontsize": NOTE, "ncols": min(len(names), columns), "fontsize": 8}
+    options: dict[str, Any] = {"fontsize": letters(), "title_fontsize": letters()}
+    if not isinstance(figure, Sheet):
+        panel.legend(drawn, names, title="\n".join(textwrap.wrap(note, 48)), **options)
+        return
+    widest = max(map(len, names), default=1) * 0.5 * letters() / 72 + 0.5
+    columns = max(1, int(figure.get_figwidth() / widest))
+    rows = -(-max(1, len(names)) // columns)
+    options |= {"title": wrapped(figure, note), "ncols": -(-max(1, len(names)) // rows)}
     figure.legend(drawn, names, loc="outside lower center", **options)
+
+
+def note(figure: Any, text: str) -> None:
+    """Writes a note under a figure that has no common legend; figures of given panels have none."""
+    if isinstance(figure, Sheet):
+        figure.supxlabel(wrapped(figure, text), fontsize=letters())
+
+
+def wrapped(figure: Any, text: str) -> str:
+    """Wraps a note to the width of a figure."""
+    width = round(125 / letters() * figure.get_figwidth())
+    return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
 
 
 def check_formats(formats: Sequence[str]) -> None:
@@ -218,23 +257,16 @@ def check_formats(formats: Sequence[str]) -> None:
         raise ValueError(f"{what}; possible file endings are {', '.join(sorted(known))}")
 
 
-def note(figure: Any, text: str) -> None:
-    """Writes a note under a figure that has no common legend."""
-    figure.supxlabel(wrapped(figure, text), fontsize=NOTE)
-
-
-def wrapped(figure: Any, text: str) -> str:
-    """Wraps a note to the width of a figure."""
-    width = round(LETTERS * figure.get_figwidth())
-    return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
-
-
-def save(figure: Any, path: str | pathlib.Path, also: Sequence[str] = ()) -> pathlib.Path:
-    """Writes the figure to a path, and beside it once for every other ending."""
-    path = pathlib.Path(path)
-    for one in (path, *(path.with_suffix(f".{ending}") for ending in also)):
-        figure.savefig(one)
-    return path
+def save(figure: Any, path: str | pathlib.Path | None, also: Sequence[str] = ()) -> Any:
+    """Writes the figure to a path, if there is one, and beside it once for every other ending; returns the figure."""
+    if isinstance(figure, Sheet):
+        for panel in figure.axes:
+            tidy(panel)
+    if path is not None:
+        path = pathlib.Path(path)
+        for one in (path, *(path.with_suffix(f".{ending}") for ending in also)):
+            figure.savefig(one)
+    return figure
 
 
 def tick(value: Any) -> str:

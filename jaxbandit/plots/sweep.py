@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from jaxbandit.plots import style
-from jaxbandit.plots.bands import band_note, banded, lowest
+from jaxbandit.plots.bands import band_note, banded, draw_curve, lowest
 from jaxbandit.plots.common import (
     axis_name,
     axis_values,
@@ -24,7 +25,7 @@ from jaxbandit.plots.common import (
 
 def sweep(
     ds: xr.Dataset,
-    path: str | pathlib.Path,
+    path: str | pathlib.Path | None = None,
     title: str = "",
     *,
     x: str | Sequence[str],
@@ -33,15 +34,17 @@ def sweep(
     method: str = "normal",
     simultaneous: bool = False,
     level: float = 0.95,
+    ax: Any = None,
+    venue: str = "",
     also: Sequence[str] = (),
-) -> pathlib.Path:
+) -> Figure:
     """Draws final regret with bands over a value that policies or environments are swept over.
 
     If a policy does not sweep the value, it is not given the value and is drawn as a horizontal line with its band.
 
     Args:
       ds: The dataset that ``simulate`` returned or ``run`` wrote.
-      path: The file to write; its ending chooses the format.
+      path: The file to write; its ending chooses the format. Without it, nothing is written.
       title: Heads the figure.
       x: Swept values, each with a column of panels: coordinates of the policies (``moment_bound_factor``) or of the
         environments (``tail_index``), fields of an environment or its law, ``gap`` or ``unit``.
@@ -50,7 +53,12 @@ def sweep(
       method: The method of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
       simultaneous: Has no effect along a swept value; the figure notes that each point is covered by itself.
       level: The coverage of the bands.
+      ax: The axes to draw on, one for each panel; by default a figure is made.
+      venue: A name of ``style.VENUES``, which sets width, letters and lines.
       also: Further endings to write it with.
+
+    Returns:
+      The figure.
     """
     ds = labelled(ds)
     stats = last_played(banded(ds, level=level, method=method))
@@ -58,14 +66,16 @@ def sweep(
     kinds = [(name, group) for group in _groups(ds, names) for name in names]
     titles = [environment_name(group[0], environments) if len(group) == 1 else head(group[0]) for _, group in kinds]
     width = 4.6 if len(kinds) > 1 else 6.5
-    with style.panels(titles, title, columns=len(names) if len(names) > 1 else 0, width=width) as (figure, panels):
+    shown = [f"{pretty(policy)} (not given)" for policy in dict.fromkeys(head(label) for label in ds.policy.values)]
+    options = {"columns": len(names) if len(names) > 1 else 0, "names": shown, "width": width}
+    with style.panels(titles, title, **options, ax=ax, venue=venue) as (figure, panels):
         handles: dict[str, Any] = {}
         for panel, (name, group) in zip(panels, kinds, strict=True):
             part = stats.sel(environment=group)
             curves = _along_policies(part, name) if side_of(ds, name) == "policy" else None
             values = None if curves is not None else axis_values(part, name, environments or {})
             curves = curves if curves is not None else _along_environments(part, values, name)
-            handles |= _draw(panel, curves, relative)
+            _draw(panel, curves, relative)
             swept = np.concatenate([at for at, _ in curves.values() if at is not None])
             wide = swept.min() > 0 and swept.max() > 10 * swept.min()
             panel.set(xscale="log" if wide else "linear", xlabel=axis_name(name))
@@ -74,8 +84,8 @@ def sweep(
             if name.endswith("_factor"):
                 handles["given the true value"] = panel.axvline(1, color="black", linewidth=0.7, linestyle=":")
         aside = ", each point by itself" if simultaneous else ""
-        note = f"after {int(ds['round'][-1]):,} rounds; {band_note(stats, ds, aside)}"
-        style.legend(figure, None, note, handles=handles)
+        note = f"after {int(ds['round'][-1]):,} rounds; {band_note(stats, ds, panels, aside)}"
+        style.name_curves(figure, panels, note, handles)
         return style.save(figure, path, also)
 
 
@@ -116,23 +126,15 @@ def _along_environments(stats: xr.Dataset, values: np.ndarray | None, name: str)
     }
 
 
-def _draw(panel: Any, curves: Curves, relative: bool) -> dict[str, Any]:
-    drawn = {}
-    unswept = []
+def _draw(panel: Any, curves: Curves, relative: bool) -> None:
+    swept = np.concatenate([values for values, _ in curves.values() if values is not None])
+    ends = [swept.min(), swept.max()]
     for (label, (values, at)), look in zip(curves.items(), style.looks(curves), strict=True):
-        mean, low, high = (at[name].values for name in ("regret_mean", "regret_low", "regret_high"))
-        if values is None:
-            unswept.append((label, float(mean[0]), float(low[0]), float(high[0]), look))
-            continue
-        unit = values if relative else 1.0
-        (line,) = panel.plot(values, mean / unit, marker="o", markersize=3, **look)
-        panel.fill_between(values, low / unit, high / unit, color=look["color"], alpha=0.2, linewidth=0)
-        drawn[pretty(label)] = line
-    for label, mean, low, high, look in unswept:
-        if np.isfinite(low):
-            panel.axhspan(low, high, color=look["color"], alpha=0.2, linewidth=0)
-        drawn[f"{pretty(label)} (not given)"] = panel.axhline(mean, **look)
-    return drawn
+        if values is None:  # the policy is not given the value, so its regret is the same along it
+            flat = at.isel(policy=[0, 0])
+            draw_curve(panel, ends, flat, look, f"{pretty(label)} (not given)", np.asarray(ends) if relative else 1.0)
+        else:
+            draw_curve(panel, values, at, look, pretty(label), values if relative else 1.0, marker="o", markersize=3)
 
 
 def _scale(panel: Any, curves: Curves, relative: bool) -> None:

@@ -51,7 +51,8 @@ def search_curves(ds: xr.Dataset, path: str | pathlib.Path, title: str = "") -> 
         last.axhspan(float(low), float(high), color=style.COLOURS[1], alpha=0.4, label=label)
         note = f"{ds.attrs['band']}\norange: the value found" + ("; dotted: the default" if tuned else "")
         style.legend(figure, last, note)
-        return style.save(figure, path)
+        style.save(figure, path)
+        return pathlib.Path(path)
 
 
 def worst_curves(found: Mapping[str, xr.Dataset], path: str | pathlib.Path, title: str = "") -> pathlib.Path:
@@ -63,11 +64,13 @@ def worst_curves(found: Mapping[str, xr.Dataset], path: str | pathlib.Path, titl
       title: Heads the figure.
     """
     with style.panels([""], title, common_lines=len(found) + 3) as (figure, (panel,)):
-        for n, (policy, ds) in enumerate(found.items()):
-            T, look = ds.horizon.values, style.look(n)
+        for (policy, ds), look in zip(found.items(), style.looks(found), strict=True):
+            T = ds.horizon.values
             text = f"{policy}: T^{float(ds.slope):.2f}" if "slope" in ds else policy
             panel.plot(T, ds.regret.values, marker="o", markersize=3, label=text, **look)
-            panel.fill_between(T, ds.regret_low.values, ds.regret_high.values, color=look["color"], alpha=0.3)
+            panel.fill_between(
+                T, ds.regret_low.values, ds.regret_high.values, color=look["color"], alpha=0.3, linewidth=0
+            )
             # The bound is that of the instance found: if alpha or sigma is searched, each instance has its own.
             bound = ds.bound.values
             if np.isfinite(bound).all():
@@ -76,4 +79,5 @@ def worst_curves(found: Mapping[str, xr.Dataset], path: str | pathlib.Path, titl
         panel.set(xscale="log", yscale="log", xlabel="T", ylabel="largest mean pseudo-regret found")
         band = next(iter(found.values())).attrs.get("band", "")
         style.legend(figure, panel, f"{band}\nthe search may have missed a worse instance")
-        return style.save(figure, path)
+        style.save(figure, path)
+        return pathlib.Path(path)

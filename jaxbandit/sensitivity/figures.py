@@ -93,7 +93,8 @@ def bar_chart(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[str] =
             axis.set_xticks(np.arange(len(names)), [str(name) for name in names], rotation=15, ha="right")
             axis.set_ylabel(MEASURES[ds.attrs["kind"]][str(measure)])
         style.legend(figure, axes[0], f"intervals: {data.attrs['band']}, {ds.attrs['num_seeds']} seeds")
-        return style.save(figure, path, also)
+        style.save(figure, path, also)
+        return pathlib.Path(path)
 
 
 def response_curves(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[str] = ()) -> pathlib.Path:
@@ -117,7 +118,8 @@ def response_curves(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[
             axis.set_xticks(marks, [short(mark) for mark in marks])
             axis.minorticks_off()
         style.legend(figure, axes[0], f"bands: {data.attrs['band']}")
-        return style.save(figure, path, also)
+        style.save(figure, path, also)
+        return pathlib.Path(path)
 
 
 def short(value: float) -> str:

@@ -68,13 +68,13 @@ def test_a_policy_that_is_not_told_is_a_horizontal_band(drawn, tmp_path):
     ds = games(lambda p, e: level[p] * ROUNDS**0.5, policies, ["pareto"])
     ds = ds.assign_coords(moment_bound_factor=("policy", [np.nan, 10.0, 0.1]))
     plots.sweep(ds, tmp_path / "x.png", x="moment_bound_factor", environments=ENVIRONMENTS)
-    swept, flat, _ = drawn[0].axes[0].get_lines()
+    flat, swept, _ = drawn[0].axes[0].get_lines()
     final = ds.regret.isel(round=-1, environment=0).mean("seed")
     assert swept.get_xdata().tolist() == [0.1, 10.0]
     np.testing.assert_allclose(swept.get_ydata(), final.values[[2, 1]])
     np.testing.assert_allclose(flat.get_ydata(), float(final[0]))
-    legend = [text.get_text() for text in drawn[0].legends[0].get_texts()]
-    assert legend == ["HTINF", "uniINF (not given)", "given the true value"]
+    assert {text.get_text() for text in drawn[0].axes[0].texts} == {"HTINF", "uniINF (not given)"}
+    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == ["given the true value"]
 
 
 def test_a_sweep_of_environments_may_be_relative(drawn, tmp_path):
@@ -114,16 +114,9 @@ def test_atlas_hatches_what_may_be_chance(drawn, tmp_path):
     first, second = drawn[0].axes[0].patches
     assert (first.get_hatch(), second.get_hatch()) == (None, "////")
     assert drawn[0].axes[0].texts[0].get_text().startswith("uniINF\n−")
+    handles = {text.get_text(): patch for text, patch in zip(*_legend(drawn[0]), strict=True)}
+    assert handles["uniINF"].get_facecolor() == first.get_facecolor()  # the legend shows the colours of the cells
 
 
-def test_a_policy_has_one_colour():
-    alone, among = style.looks(["uniinf", "htinf"]), style.looks(["htinf", "mine", "uniinf", "uniinf[x=1]"])
-    assert alone[0] == among[2]
-    assert alone[1] == among[0]
-    assert among[3]["color"] == among[2]["color"]
-    assert among[3] != among[2]
-    assert among[1]["color"] not in (among[0]["color"], among[2]["color"])
-    variants = style.looks([f"uniinf[x={n}]" for n in range(3)])
-    assert len({look["color"] for look in variants}) == 3
-    assert set(style.POLICY_LOOKS) == set(jb.POLICIES)
-    assert len(set(style.POLICY_LOOKS.values())) == len(jb.POLICIES)
+def _legend(figure):
+    return figure.legends[0].get_texts(), figure.legends[0].get_patches()
