@@ -31,8 +31,11 @@ from jaxbandit.plots.decomposition import PARTS as PARTS
 from jaxbandit.plots.decomposition import balance as balance
 from jaxbandit.plots.decomposition import decomposition as decomposition
 from jaxbandit.plots.exceedance import exceedance as exceedance
+from jaxbandit.plots.headline import headline as headline
 from jaxbandit.plots.heat import heat_map as heat_map
 from jaxbandit.plots.sweep import sweep as sweep
+from jaxbandit.plots.worst_gap import worst_gap as worst_gap
+from jaxbandit.plots.worst_gap import worst_gaps as worst_gaps
 from jaxbandit.studies.figures import Figure, read_figures
 
 MANY_SEEDS = 64  # with this many seeds or more, tails are drawn by default
@@ -127,7 +130,11 @@ def _artists(
         "sweep": (sweep, {"environments": environments, **bands}),
         "ablation": (ablation, {"environments": environments, **bands}),
         "atlas": (atlas, {"environments": environments}),
+        "worst_gap": (worst_gap, {"environments": environments}),
     }
+    if figure.name == "headline":
+        parts = [common.chosen(ds, (), [figure.options[side]]) for side in ("left", "middle", "right")]
+        return [(functools.partial(headline, *parts, environments=environments, **bands), figure.file)]
     if figure.name == "heat":
         return [(functools.partial(heat_map, grid), f"{figure.file}{name}") for name, grid in heat.sweeps(ds)]
     function, options = about[figure.name]

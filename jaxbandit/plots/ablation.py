@@ -56,7 +56,7 @@ def ablation(
     titles = [name for name in names for _ in range(len(measures) + 1)]
     looks = style.looks(ds.policy.values)
     rounds = ds["round"].values
-    options = {"columns": len(measures) + 1, "common_lines": ds.sizes["policy"], "ax": ax, "venue": venue}
+    options = {"columns": len(measures) + 1, "ax": ax, "venue": venue}
     with style.panels(titles, title, **options) as (figure, panels):
         grid = np.asarray(panels).reshape(len(names), -1)
         for row, environment in zip(grid, ds.environment.values, strict=True):

@@ -110,7 +110,7 @@ def atlas(
     colours = [area(look) for look in style.looks(found.policy.values)]
     shown = [n for n in range(found.sizes["policy"]) if (found.winner == n).any()]
     width = max(4.6, 0.95 * found.sizes["x"] + 1.6)
-    with style.panels([""], title, width=width, common_lines=len(shown), ax=ax, venue=venue) as (figure, (panel,)):
+    with style.panels([""], title, width=width, ax=ax, venue=venue) as (figure, (panel,)):
         for (row, column), n in np.ndenumerate(found.winner.values):
             if n < 0:
                 continue

@@ -71,7 +71,7 @@ def draw_curve(
       **line: Further properties of the line.
     """
     mean, low, high = (at[name].values / unit for name in ("regret_mean", "regret_low", "regret_high"))
-    (drawn,) = panel.plot(x, above_zero(mean), label=label or None, **look, **line)
+    (drawn,) = panel.plot(x, above_zero(mean), label=label or None, **(dict(look) | line))
     panel.fill_between(x, low, high, color=look["color"], alpha=0.22, linewidth=0, gid=BAND)
     return drawn
 

@@ -105,7 +105,7 @@ def growth_curves(
     looks = style.looks(stats.policy.values)
     how = "no exponents are fitted"
     times = multiples(stats, environments or {})
-    with style.panels(titles, title, lines=ds.sizes["policy"] + 1, ax=ax, venue=venue) as (figure, panels):
+    with style.panels(titles, title, ax=ax, venue=venue) as (figure, panels):
         for panel, environment in zip(panels, ds.environment.values, strict=True):
             log = bool((stats.regret_mean.sel(environment=environment) > 0).any())
             for policy, look in zip(stats.policy.values, looks, strict=True):

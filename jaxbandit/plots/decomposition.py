@@ -47,7 +47,7 @@ def decomposition(
     terms = _terms(ds, environments)
     ds = labelled(ds)
     regret = summary(ds).regret_mean
-    with style.panels(_titles(ds, environments), title, common_lines=2, ax=ax, venue=venue) as (figure, panels):
+    with style.panels(_titles(ds, environments), title, ax=ax, venue=venue) as (figure, panels):
         for panel, where in zip(panels, _cells(ds), strict=True):
             stack = [means.sel(where).values for means in terms.values()]
             panel.stackplot(ds["round"].values, *stack, labels=terms, colors=list(COLOURS.values()), alpha=0.85)
@@ -94,7 +94,7 @@ def balance(
     ds = labelled(ds)
     regret, rounds = summary(ds).regret_mean, ds["round"].values
     grown = terms["Shift"] - terms["Shift"].isel(round=0)
-    with style.panels(_titles(ds, environments), title, common_lines=2, ax=ax, venue=venue) as (figure, panels):
+    with style.panels(_titles(ds, environments), title, ax=ax, venue=venue) as (figure, panels):
         for panel, where in zip(panels, _cells(ds), strict=True):
             for (name, means), colour in zip(terms.items(), COLOURS.values(), strict=False):
                 curve = means.sel(where)

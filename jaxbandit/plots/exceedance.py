@@ -53,7 +53,7 @@ def exceedance(
     titles = [environment_name(str(environment), environments) for environment in ds.environment.values]
     looks, last = style.looks(ds.policy.values), int(ds["round"][-1])
     note = f"{seeds_note(ds)} cannot show a distribution"
-    with style.panels(titles, title, common_lines=ds.sizes["policy"] // len(titles) + 1, ax=ax, venue=venue) as (
+    with style.panels(titles, title, ax=ax, venue=venue) as (
         figure,
         panels,
     ):
@@ -77,8 +77,7 @@ def exceedance(
             panel.set(xlabel=f"x: regret after {last:,} rounds", ylabel="P(regret > x)")
             panel.set(yscale="log", ylim=(fewest / 3, 1.5))
             _scale_x(panel, min(least, default=0.0))
-        handles = {t: line for panel in panels for line, t in zip(*panel.get_legend_handles_labels(), strict=True)}
-        style.legend(figure, panels[0], note + dagger_note(ds), handles)
+        style.legend(figure, panels[0], note + dagger_note(ds), style.handles_of(panels))
         return style.save(figure, path, also)
 
 

@@ -37,10 +37,21 @@ class Sheet(Figure):
     Attributes:
       rc: The settings that it is drawn with, now and when it is saved later.
       direct: Whether curves have their names at their ends. If not, they are in a legend.
+      grid: The panels, their rows, and the height of a panel in inches, until the figure is fitted to them.
     """
 
     rc: Mapping[Any, Any] = STYLE
     direct: bool = False
+    grid: tuple[list[Any], int, float] | None = None
+
+    def fit(self) -> None:
+        """Makes the figure as high as its panels, titles, legend and note need, once."""
+        if self.grid is not None:
+            (panels, rows, height), self.grid = self.grid, None
+            self.draw_without_rendering()
+            there = min(panel.get_position().height for panel in panels if panel.get_visible()) * self.get_figheight()
+            self.set_figheight(self.get_figheight() + rows * (height - there))
+            self.draw_without_rendering()
 
     def draw(self, renderer: Any) -> None:
         """Draws the figure with its own settings."""
@@ -65,8 +76,6 @@ def panels(
     title: str,
     *,
     columns: int = 0,
-    lines: int = 0,
-    common_lines: int = 0,
     names: Sequence[str] = (),
     width: float = 4.2,
     height: float = 3.1,
@@ -79,9 +88,7 @@ def panels(
       titles: The titles of the panels.
       title: The title of the figure.
       columns: Panels in a row; default three, or two by two.
-      lines: The number of legend lines to leave room for under each panel.
-      common_lines: The number of legend lines under the figure.
-      names: Names of curves. If there is room, they will be written at the ends of the curves; else a legend gets room.
+      names: Names of curves. If there is room, they will be written at the ends of the curves, else in a legend.
       width: The width of a panel, in inches.
       height: The height of a panel, in inches.
       ax: The panels to draw on, one for each title; by default a figure is made.
@@ -105,21 +112,23 @@ def panels(
             width, height = across, max(height * across / width, 0.19 * size)
         widest = max(map(len, names), default=0) * 0.5 * SMALL * size / 72
         direct = 0 < len(names) <= NAMES and width - widest > 0.9 + 0.02 * size
-        if names and not direct:
-            common_lines += -(-len(names) // max(1, round(width * columns / 3)))
-        line = 0.02 * size  # the height of a legend's line, in inches
-        figure = Sheet(
-            figsize=(width * columns, (height + line * lines) * rows + line * common_lines + 0.3), layout="constrained"
-        )
+        figure = Sheet(figsize=(width * columns, height * rows + 0.3), layout="constrained")
         figure.rc, figure.direct = rc | dict(place.rc if place else {}), direct
         axes = figure.subplots(rows, columns, squeeze=False)
         for unused in axes.flat[len(titles) :]:
             unused.set_visible(False)
         for panel, text in zip(axes.flat, titles, strict=False):
-            panel.set_title("\n".join(textwrap.wrap(text, max(12, round(103 / size * width)))))
+            panel.set_title(_folded(text, round(103 / size * width)))
         if title:
-            figure.suptitle("\n".join(textwrap.wrap(title, max(20, round(90 / size * width * columns)))))
+            figure.suptitle(_folded(title, round(90 / size * width * columns)))
+        figure.grid = list(axes.flat[: len(titles)]), rows, 0.75 * height
         yield figure, list(axes.flat[: len(titles)])
+
+
+def _folded(text: str, width: int) -> str:
+    """Folds a title at spaces, but not around equals signs."""
+    lines = textwrap.wrap(text.replace(" = ", "\u00a0=\u00a0"), max(12, width))
+    return "\n".join(lines).replace("\u00a0", " ")
 
 
 def _given(ax: Any, titles: Sequence[str]) -> list[Any]:
@@ -148,16 +157,24 @@ def name_curves(figure: Any, axes: Sequence[Any], note_text: str, handles: Mappi
       handles: Further entries, for a legend.
     """
     if not getattr(figure, "direct", False):
-        found = {label: line for panel in axes for line, label in zip(*panel.get_legend_handles_labels(), strict=True)}
-        legend(figure, axes[0], note_text, found | dict(handles or {}))
+        legend(figure, axes[0], note_text, handles_of(axes) | dict(handles or {}))
         return
     if handles:
         legend(figure, axes[0], note_text, handles)
     else:
         note(figure, note_text)
-    figure.draw_without_rendering()  # fixes the layout, so that the height of a panel is known to its names
+    figure.fit()  # so that the height of a panel is known to its names
     for panel in axes:
         end_labels(panel, [end for line in panel.get_lines() for end in _end(line)])
+
+
+def handles_of(axes: Sequence[Any]) -> dict[str, Any]:
+    """Returns the labelled curves of all panels by name; the first of a name counts."""
+    found: dict[str, Any] = {}
+    for panel in axes:
+        for line, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, line)
+    return found
 
 
 def _end(line: Any) -> list[tuple[float, float, str, str]]:
@@ -262,6 +279,7 @@ def save(figure: Any, path: str | pathlib.Path | None, also: Sequence[str] = ())
     if isinstance(figure, Sheet):
         for panel in figure.axes:
             tidy(panel)
+        figure.fit()
     if path is not None:
         path = pathlib.Path(path)
         for one in (path, *(path.with_suffix(f".{ending}") for ending in also)):

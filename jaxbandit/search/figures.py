@@ -22,7 +22,7 @@ def search_curves(ds: xr.Dataset, path: str | pathlib.Path, title: str = "") -> 
     names = [str(name) for name in ds.parameter.values]
     found = ds.tuned if tuned else ds.worst
     step = ds["step"].values
-    with style.panels([*names, "objective"], title, common_lines=3) as (figure, panels):
+    with style.panels([*names, "objective"], title) as (figure, panels):
         for panel, name in zip(panels, names, strict=False):
             at = ds.sel(parameter=name)
             if "point" in ds:
@@ -63,7 +63,7 @@ def worst_curves(found: Mapping[str, xr.Dataset], path: str | pathlib.Path, titl
       path: The file to write.
       title: Heads the figure.
     """
-    with style.panels([""], title, common_lines=len(found) + 3) as (figure, (panel,)):
+    with style.panels([""], title) as (figure, (panel,)):
         for (policy, ds), look in zip(found.items(), style.looks(found), strict=True):
             T = ds.horizon.values
             text = f"{policy}: T^{float(ds.slope):.2f}" if "slope" in ds else policy

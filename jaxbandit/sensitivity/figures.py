@@ -79,7 +79,7 @@ def bar_chart(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[str] =
     titles = [f"{policy}: {measure.replace('_', ' ')}" for policy, measure in panels]
     environments, names = data.environment.values, data.parameter.values
     width = 0.8 / len(environments)
-    with style.panels(titles, _title(ds), common_lines=len(environments)) as (figure, axes):
+    with style.panels(titles, _title(ds)) as (figure, axes):
         for axis, (policy, measure) in zip(axes, panels, strict=True):
             at = data.sel(policy=policy, measure=measure)
             for n, environment in enumerate(environments):
@@ -102,7 +102,7 @@ def response_curves(ds: xr.Dataset, path: str | pathlib.Path, *, also: Sequence[
     data = curves(ds)
     panels = [(policy, name) for policy in data.policy.values for name in data.parameter.values]
     environments = data.environment.values
-    with style.panels([f"{p}: {name}" for p, name in panels], _title(ds), common_lines=len(environments)) as (
+    with style.panels([f"{p}: {name}" for p, name in panels], _title(ds)) as (
         figure,
         axes,
     ):

@@ -20,10 +20,13 @@ FIGURES: dict[str, tuple[str, ...]] = {
     "sweep": ("x", "relative"),
     "ablation": (),
     "atlas": ("x", "y"),
+    "worst_gap": (),
+    "headline": ("left", "middle", "right"),
     "table": (),
 }
-REQUIRED = {"sweep": ("x",), "atlas": ("x", "y")}
-NEED_ENVIRONMENTS = ("both_worlds", "table")  # they distinguish stochastic environments from adversarial ones
+REQUIRED = {"sweep": ("x",), "atlas": ("x", "y"), "headline": ("left", "middle", "right")}
+# They distinguish stochastic environments from adversarial ones, or need gaps.
+NEED_ENVIRONMENTS = ("both_worlds", "headline", "table", "worst_gap")
 _NAME = re.compile(r"(?!\.)[^/\\:\x00-\x1f]{1,200}")  # of a file: it stays in the directory that the user chose
 COMMON = ("policies", "environments", "file", "title")
 
@@ -81,7 +84,8 @@ def _read(entry: str | Mapping[str, Any]) -> Figure:
             raise ValueError(f"figure {name!r} has no option {key!r}; {suggest(key, [*FIGURES[name], *COMMON])}")
     for key in REQUIRED.get(name, ()):
         if key not in table:
-            raise ValueError(f'figure {name!r} needs {key}, the name of a swept value such as "tail_index"')
+            wanted = "an environment of the study" if name == "headline" else 'a swept value such as "tail_index"'
+            raise ValueError(f"figure {name!r} needs {key}, the name of {wanted}")
     for key in ("file", "title"):
         if not isinstance(table.get(key, ""), str):
             raise ValueError(f"figure {name!r}: {key} must be text, got {table[key]!r}")

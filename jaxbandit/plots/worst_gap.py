@@ -1,0 +1,195 @@
+"""The worst gap at every T: the largest mean regret over environments that differ in their gap alone."""
+
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from jaxbandit.analysis import growth
+from jaxbandit.dataset.results import summary
+from jaxbandit.plots import style
+from jaxbandit.plots.bands import draw_curve, narrow
+from jaxbandit.plots.common import (
+    RESAMPLES,
+    axis_values,
+    dagger_note,
+    environment_name,
+    environments_of,
+    labelled,
+    named,
+    seeds_note,
+)
+
+GUIDE = 3  # doublings of T that the guide covers
+EXPONENT = ("slope", "low", "high", "model_error")
+
+
+def worst_gaps(
+    ds: xr.Dataset | Sequence[xr.Dataset], *, environments: Mapping[str, Any] | None = None, level: float = 0.95
+) -> xr.Dataset:
+    """Finds the largest mean regret over gaps, at every round.
+
+    A fixed gap has logarithmic regret in the end, so the rate T^(1/α) is a statement on the worst gap at each T.
+    Environments that differ in their gap alone make a family. The interval of a maximum is made of the maxima of the
+    limits, each at a level that covers all gaps of the family together (Bonferroni). The exponent is the slope of
+    ``growth.exponent`` along the worst gaps.
+
+    Args:
+      ds: A dataset whose environments are swept over the gap; every round counts as T. Or a dataset for each horizon,
+        of which the last round counts: policies that are given T then have the right one.
+      environments: The environments by label; default those of the study that a dataset carries.
+      level: The coverage of the intervals.
+
+    Returns:
+      By ``family``, ``policy`` and ``round``: ``regret_mean``, ``regret_low``, ``regret_high``, ``gap`` (the worst) and
+      ``edge`` (whether it is the smallest or the largest of the sweep, so that a worse one may be outside). By
+      ``family`` and ``policy``: ``slope``, ``low``, ``high`` and ``model_error`` of the exponent. By ``family``:
+      ``moment_order``, NaN if it is unknown, and ``example``, the label of an environment.
+    """
+    several = [ds] if isinstance(ds, xr.Dataset) else list(ds)
+    found = [_envelope(labelled(one), environments, level) for one in several]
+    if len(found) > 1:
+        found = sorted((one.isel(round=[-1]) for one in found), key=lambda one: int(one["round"][0]))
+    joined = found[0] if len(found) == 1 else xr.concat(found, "round", data_vars="minimal", join="inner")
+    fits = {name: xr.full_like(joined.regret_mean.isel(round=0, drop=True), np.nan) for name in EXPONENT}
+    if "games" in joined and joined.sizes["seed"] > 1 and joined.sizes["round"] > 1:
+        for family in joined.family.values:
+            for policy in joined.policy.values:
+                where = {"family": family, "policy": policy}
+                games = joined.games.sel(where).transpose("seed", "round").dropna("round", how="all").dropna("seed")
+                rounds = games["round"].values
+                if games.size and (rounds >= rounds[-1] / 2**growth.LAST_DOUBLINGS).sum() > 1:
+                    fit = growth.exponent(games, level=level, num_resamples=RESAMPLES)
+                    for name in EXPONENT:
+                        fits[name].loc[where] = float(fit[name])
+    return joined.drop_vars("games", errors="ignore").assign(fits)
+
+
+def _envelope(ds: xr.Dataset, environments: Mapping[str, Any] | None, level: float) -> xr.Dataset:
+    """Returns the maxima over the gaps of each family, and ``games``, the games at the worst gap of each round."""
+    known = environments if environments is not None else environments_of(ds)
+    gaps = axis_values(ds, "gap", known)
+    families: dict[str, list[int]] = {}
+    for n, label in enumerate(map(str, ds.environment.values)):
+        if np.isfinite(gaps[n]):
+            families.setdefault(environment_name(label, known).split("[")[0], []).append(n)
+    families = {name: sorted(places, key=lambda n: gaps[n]) for name, places in families.items()}
+    if not any(len(places) > 1 for places in families.values()):
+        raise ValueError("no environments differ in their gap; sweep it, e.g. hard_pair with gap = [0.01, 0.03, 0.1]")
+    parts = []
+    for name, places in families.items():
+        if len(places) < 2:
+            continue
+        stats = summary(ds.isel(environment=places), level=1 - (1 - level) / len(places)).reset_coords(drop=True)
+        worst = stats.regret_mean.fillna(-np.inf).argmax("environment")
+        there = stats.regret_mean.notnull().any("environment")
+        first = known.get(str(ds.environment.values[places[0]]))
+        part = stats[["regret_low", "regret_high"]].max("environment")
+        part = part.assign(
+            regret_mean=stats.regret_mean.max("environment"),
+            gap=xr.DataArray(gaps[places], dims="environment")[worst].where(there),
+            edge=((worst == 0) | (worst == len(places) - 1)) & there,
+            moment_order=float(getattr(first, "moment_order", None) or np.nan),
+            example=str(ds.environment.values[places[0]]),
+        )
+        if "regret" in ds:
+            part["games"] = ds.regret.reset_coords(drop=True).isel(environment=places).isel(environment=worst)
+        parts.append(part.drop_vars("environment", errors="ignore").expand_dims(family=[name]))
+    out = xr.concat(parts, "family", join="outer")
+    text = f"normal, {100 * level:g}%, over all gaps (Bonferroni), {seeds_note(ds)}"
+    return out.assign_attrs(ds.attrs | {"band": text, "gaps": max(map(len, families.values()))})
+
+
+def worst_gap(
+    ds: xr.Dataset | Sequence[xr.Dataset],
+    path: str | pathlib.Path | None = None,
+    title: str = "",
+    *,
+    environments: Mapping[str, Any] | None = None,
+    level: float = 0.95,
+    ax: Any = None,
+    venue: str = "",
+    also: Sequence[str] = (),
+) -> Figure:
+    """Draws the largest mean regret over gaps against T, with exponents and the slope T^(1/α) as a short guide.
+
+    Args:
+      ds: A dataset whose environments are swept over the gap, or one for each horizon; see ``worst_gaps``.
+      path: The file to write; its ending chooses the format. Without it, nothing is written.
+      title: Heads the figure.
+      environments: The environments by label; default those of the study that a dataset carries.
+      level: The coverage of the intervals.
+      ax: The axes to draw on, one for each panel; by default a figure is made.
+      venue: A name of ``style.VENUES``, which sets width, letters and lines.
+      also: Further endings to write it with.
+
+    Returns:
+      The figure.
+    """
+    found = worst_gaps(ds, environments=environments, level=level)
+    first = labelled(ds if isinstance(ds, xr.Dataset) else ds[0])
+    titles = [str(family) for family in found.family.values]
+    looks = dict(zip(found.policy.values, style.looks(found.policy.values), strict=True))
+    names = [f"{named(first, policy)}: T^0.00 [0.00, 0.00]" for policy in looks]
+    options = {"names": names, "width": 5.0, "height": 3.6, "ax": ax, "venue": venue}
+    with style.panels(titles, title, **options) as (figure, panels):
+        for panel, family in zip(panels, found.family.values, strict=True):
+            draw_worst(panel, found.sel(family=family), first, looks)
+        note = f"bands: {found.attrs['band']}{narrow(panels)}{edge_note(found)}; exponents of the last "
+        note += f"{growth.LAST_DOUBLINGS} doublings{dagger_note(first)}"
+        style.name_curves(figure, panels, note)
+        return style.save(figure, path, also)
+
+
+def draw_worst(
+    panel: Any,
+    found: xr.Dataset,
+    ds: xr.Dataset,
+    looks: Mapping[Any, Mapping[str, Any]],
+    names: Mapping[Any, str] | None = None,
+) -> None:
+    """Draws one family of ``worst_gaps``; a curve is thin if its worst gap is at the edge of the sweep.
+
+    Args:
+      panel: The panel.
+      found: One family of ``worst_gaps``.
+      ds: The dataset, for the names of the policies.
+      looks: Colour and line of every policy.
+      names: Names of the curves; by default a policy's name and exponent.
+    """
+    for policy in found.policy.values:
+        at = found.sel(policy=policy)
+        at = at.isel(round=np.flatnonzero(at.regret_mean.notnull().values))
+        label = named(ds, policy) + exponent_text(at) if names is None else names[policy]
+        draw_curve(panel, at["round"], at, looks[policy], label, linewidth=0.6)
+        inside = at.regret_mean.where(~at.edge.astype(bool))
+        panel.plot(at["round"], inside, label="_inside", **looks[policy])
+    panel.set(xscale="log", yscale="log", xlabel="T", ylabel="largest mean regret\nover the gaps")
+    alpha, rounds = float(found.moment_order), found["round"].values
+    if np.isfinite(alpha) and rounds.size > 1:
+        late = rounds >= rounds[-1] / 2**GUIDE
+        top = float(found.regret_mean.max())
+        guide = 1.4 * top * (rounds[late] / rounds[-1]) ** (1 / alpha)
+        panel.plot(rounds[late], guide, label="_guide", **style.BOUND | {"linewidth": 0.9})
+        place = {"textcoords": "offset points", "ha": "right", "va": "bottom", "color": style.BOUND["color"]}
+        text = f"slope $T^{{1/α}}$, 1/α = {1 / alpha:.2f}"
+        panel.annotate(text, (rounds[-1], guide[-1]), (0, 3), fontsize=style.letters(), **place)
+        panel.set_ylim(top=3.2 * top)
+
+
+def exponent_text(at: xr.Dataset, short: bool = False) -> str:
+    """Returns the exponent of one policy behind its name, with its interval unless it is to be short."""
+    text = growth.exponent_text(*(float(at[name]) for name in EXPONENT))
+    text = re.sub(r"T\^([\d.]+)", r"$T^{\1}$", text)
+    return f" {text.split(' ')[0] if short else text}" if text else ""
+
+
+def edge_note(found: xr.Dataset) -> str:
+    """Explains thin parts of curves, if there are any."""
+    if not bool(found.edge.any()):
+        return ""
+    return "; thin: the worst gap is at the edge of the sweep"
