@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from jaxbandit.cli import begin, certificate, errors, exporting, look, machine, play, reference, reproduce, search
+from jaxbandit.cli import (
+    begin,
+    certificate,
+    errors,
+    exporting,
+    look,
+    machine,
+    play,
+    reference,
+    reproduce,
+    search,
+    watching,
+)
 from jaxbandit.cli.commands import Panel, add_command
 from jaxbandit.engine import CardError
 from jaxbandit.store.directory import StoreError
@@ -25,6 +37,7 @@ add_command(app, reproduce.reproduce, Panel.RUN, kept=play.KEPT)
 add_command(app, look.report, Panel.LOOK)
 add_command(app, look.plot, Panel.LOOK)
 add_command(app, exporting.export, Panel.LOOK)
+add_command(app, watching.watch, Panel.LOOK)
 add_command(app, search.tune, Panel.SEARCH, kept=search.KEPT_STEPS)
 add_command(app, search.worst, Panel.SEARCH, kept=search.KEPT_STEPS)
 add_command(app, search.sensitivity, Panel.SEARCH, kept=search.KEPT_RESULTS)

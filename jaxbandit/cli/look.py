@@ -19,6 +19,13 @@ def plot(
     formats: Formats = FORMATS,
     band: Band = BAND,
     simultaneous: Simultaneous = False,
+    venue: Annotated[
+        str, typer.Option("--for", help="Size the figures for a venue: neurips, icml, jmlr or slides.")
+    ] = "",
+    title: Annotated[
+        bool | None,
+        typer.Option("--title/--no-title", help="Write titles inside the figures; default not for papers (--for)."),
+    ] = None,
     data: Data = None,
     trust: Trust = False,
 ) -> None:
@@ -48,6 +55,8 @@ def plot(
         environments=environments,
         method=band,
         simultaneous=simultaneous,
+        venue=venue,
+        titled=title,
     )
     console = layout.make_console()
     for figure in made:

@@ -31,9 +31,12 @@ from jaxbandit.plots.decomposition import PARTS as PARTS
 from jaxbandit.plots.decomposition import balance as balance
 from jaxbandit.plots.decomposition import decomposition as decomposition
 from jaxbandit.plots.exceedance import exceedance as exceedance
+from jaxbandit.plots.game import game as game
+from jaxbandit.plots.game import trace_game as trace_game
 from jaxbandit.plots.headline import headline as headline
 from jaxbandit.plots.heat import heat_map as heat_map
 from jaxbandit.plots.sweep import sweep as sweep
+from jaxbandit.plots.watch import watch as watch
 from jaxbandit.plots.worst_gap import worst_gap as worst_gap
 from jaxbandit.plots.worst_gap import worst_gaps as worst_gaps
 from jaxbandit.studies.figures import Figure, read_figures

@@ -23,7 +23,7 @@ REGISTERED = {info.name or info.callback.__name__: info for info in app.register
 COMMANDS = typer.main.get_command(app).commands
 GROUPS = {
     commands.Panel.RUN: {"init", "run", "plan", "certify", "reproduce"},
-    commands.Panel.LOOK: {"report", "plot", "export"},
+    commands.Panel.LOOK: {"report", "plot", "export", "watch"},
     commands.Panel.SEARCH: {"tune", "worst", "sensitivity"},
     commands.Panel.REFERENCE: {"list", "inspect", "bench", "doctor"},
 }
