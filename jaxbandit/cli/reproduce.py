@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from jaxbandit.cli.options import RESULTS, Data, make_console
+from jaxbandit.cli.layout import make_console
+from jaxbandit.cli.options import RESULTS, Data
 from jaxbandit.progress import bar
 
 
