@@ -93,6 +93,7 @@ def test_sweeps_of_one_class_are_labelled_by_side():
         assert row["seeds"] == "8"
 
 
+@pytest.mark.slow  # imports pandas
 def test_export_writes_what_is_asked_for(results, tmp_path):
     pytest.importorskip("pyarrow")
     import pandas
