@@ -46,7 +46,8 @@ def bar(progress: bool | Progress | None, title: str = "playing") -> Iterator[Pr
     def show(done: int, total: int, note: str = "") -> None:
         nonlocal reported
         reported = True
-        display.update(task, completed=done, total=total, note=note, **_pace(display.tasks[0]))
+        speed, left = _pace(display.tasks[0])
+        display.update(task, completed=done, total=total, note=note, speed=speed, left=left)
 
     with _shown(display, after=0.0 if progress else WAIT_SECONDS):
         yield show
@@ -73,11 +74,11 @@ def _shown(display: Any, after: float) -> Iterator[None]:
             display.stop()
 
 
-def _pace(task: Any) -> dict[str, str]:
+def _pace(task: Any) -> tuple[str, str]:
     """Returns the speed and the remaining time of a task as texts, empty while they are not known."""
     speed, seconds = task.speed, task.time_remaining
     shown = "" if not speed else f"{speed / 1e6:.1f} M rounds/s" if speed >= 1e5 else f"{speed / 1e3:.1f} k rounds/s"
     if seconds is None:
-        return {"speed": shown, "left": ""}
+        return shown, ""
     minutes, rest = divmod(int(seconds), 60)
-    return {"speed": shown, "left": f"{minutes // 60}:{minutes % 60:02}:{rest:02} left"}
+    return shown, f"{minutes // 60}:{minutes % 60:02}:{rest:02} left"

@@ -14,9 +14,9 @@ TEMPLATES = pathlib.Path(__file__).with_name("templates")
 # The templates, and the command that plays each.
 KINDS = {"quickstart": "run", "sweep": "run", "sensitivity": "sensitivity", "tune": "tune"}
 FIRST = {
-    "jaxbandit run quickstart": "plays a shipped study and prints who has the least regret",
-    "jaxbandit init": "writes a commented study file for you to change",
-    "jaxbandit list": "lists the policies and environments that a study may name",
+    "jaxbandit run quickstart": "plays a shipped study",
+    "jaxbandit init": "writes a study file with comments",
+    "jaxbandit list": "lists policies and environments",
 }
 
 

@@ -73,7 +73,8 @@ def _verdict(ds, good: bool, broken: list[str], unseen: list[str]) -> str:
     """Returns one sentence: PASS, or FAIL with its reasons."""
     rounds, facts, environments = int(ds.seed_rounds), ds.sizes["fact"], ds.sizes["environment"]
     if good:
-        return f"PASS: {facts} facts hold in all {rounds:,} seed-rounds in {environments} environments"
+        where = f"{environments} environment{'s' * (environments != 1)}"
+        return f"PASS: {facts} facts hold in all {rounds:,} seed-rounds in {where}"
     reasons = [f"violated: {', '.join(broken)}"] if broken else []
     reasons += [f"{int(ds.failed.sum())} games failed"] if ds.failed.any() else []
     reasons += ["an expectation is above its bound"] if (ds.low > 0).any() else []

@@ -5,13 +5,15 @@ No form cuts a word. A pipe gets one line per row without boxes, so that other p
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+FOLDED = 30  # least columns of a description, which is wrapped at words
 PIPED = 10_000  # columns of a pipe: nothing is wrapped there
 
 
@@ -25,9 +27,17 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+class PlainTable(Table):
+    """A table whose cells are text: rich would read brackets in them as markup."""
+
+    def add_row(self, *cells: Any, **options: Any) -> None:
+        """Adds a row."""
+        super().add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), **options)
+
+
 def new_table(*columns: str, title: str = "", right: Sequence[str] = ()) -> Table:
     """Returns an empty table; columns in ``right`` are numbers, which are aligned to the right."""
-    table = Table(title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = PlainTable(title=title or None, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
         table.add_column(Text(column), justify="right" if column in right else "left", no_wrap=True)
     return table
@@ -55,12 +65,21 @@ def show(console: Console, table: Table, keys: int = 1) -> None:
         for line in plain(table):
             say(console, line)
         return
-    wide = Measurement.get(console, console.options, _unwrapped(table)).minimum > console.width
-    if wide and table.show_header:
+    title, caption = (_text(part) for part in (table.title, table.caption))
+    table.title = table.caption = None  # rich would wrap them at the width of the table
+    if title:
+        say(console, title, style="bold")
+    if table.show_header and _needed(table) > console.width:
         for line in _long(table, keys):
             console.print(line, highlight=False)
-        return
-    console.print(table)
+    else:
+        for column in table.columns:
+            column.no_wrap = column.overflow != "fold"
+        console.print(table)
+    if caption:
+        say(console, caption, style="dim")
+    if table.show_header:
+        console.print()
 
 
 def say(console: Console, sentence: str, style: str = "") -> None:
@@ -101,15 +120,28 @@ def plain(table: Table) -> list[str]:
     return [*filter(None, notes[:1]), *lines, *filter(None, notes[1:])]
 
 
+def _needed(table: Table) -> int:
+    """Returns the least width of a table whose cells are not wrapped, except those of descriptions."""
+    lines = [
+        [line for cell in (column.header, *column.cells) for line in _raw(cell).split("\n")] for column in table.columns
+    ]
+    widths = [
+        FOLDED if column.overflow == "fold" else max(map(cell_len, part))
+        for column, part in zip(table.columns, lines, strict=True)
+    ]
+    return sum(widths) + 3 * len(widths) - 2 + (3 if table.show_edge else 0)
+
+
 def _long(table: Table, keys: int) -> list[Text]:
+    """Returns a table with one value a line; the columns that tell rows apart head the values."""
     heads = [_text(column.header) for column in table.columns]
     width = max((len(head) for head in heads[keys:]), default=0)
-    lines = [Text(_text(table.title), style="bold")] if table.title else []
+    lines = []
     for row in _rows(table):
         lines.append(Text(", ".join(filter(None, row[:keys])), style="bold"))
         pairs = zip(heads[keys:], row[keys:], strict=True)
         lines += [Text(f"  {head.ljust(width)}  {value}") for head, value in pairs if value]
-    return [*lines, *([Text(_text(table.caption), style="dim")] if table.caption else []), Text("")]
+    return lines
 
 
 def _rows(table: Table) -> list[list[str]]:
@@ -119,15 +151,11 @@ def _rows(table: Table) -> list[list[str]]:
 
 
 def _text(part: object) -> str:
-    if part is None:
-        return ""
-    text = part.plain if isinstance(part, Text) else Text.from_markup(str(part)).plain
-    first, *rest = text.split("\n")
+    first, *rest = _raw(part).split("\n")
     return " ".join([first, *(line.strip() for line in rest)]).rstrip()
 
 
-def _unwrapped(table: Table) -> Table:
-    """Makes every column as wide as its longest line, except those of descriptions, which are folded."""
-    for column in table.columns:
-        column.no_wrap = column.overflow != "fold"
-    return table
+def _raw(part: object) -> str:
+    if part is None:
+        return ""
+    return part.plain if isinstance(part, Text) else Text.from_markup(str(part)).plain

@@ -11,7 +11,9 @@ from jaxbandit.cli.options import RESULTS
 
 
 def list_(
-    name: Annotated[str | None, typer.Argument(help="A policy or an environment to describe; default all.")] = None,
+    entry: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A policy or an environment to describe; default all.")
+    ] = None,
 ) -> None:
     """Lists the policies, environments and shipped studies; with a NAME, prints its keys and an entry to paste."""
     from jaxbandit.cli import cards
@@ -19,12 +21,12 @@ def list_(
     from jaxbandit.studies.shipped import shipped
 
     console = layout.make_console()
-    if name is not None:
-        title, facts, entry = cards.card(name)
+    if entry is not None:
+        title, facts, pasted = cards.card(entry)
         layout.say(console, title, style="bold")
         layout.show(console, facts)
         layout.say(console, "keys with * are required; an entry to paste into a study file:")
-        layout.say_verbatim(console, entry)
+        layout.say_verbatim(console, pasted)
         return
     for section in entries.REGISTRIES:
         layout.show(console, cards.registry_table(section, console.width if layout.on_terminal() else None))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from jaxbandit.cli.layout import make_console
+from jaxbandit.cli import layout
 from jaxbandit.cli.options import RESULTS, Data
 from jaxbandit.progress import bar
 
@@ -37,9 +37,9 @@ def reproduce(
     from jaxbandit.published import reproduce as published
     from jaxbandit.studies.study import DataNeededError, Study
 
-    console, place = make_console(), published.checkout(root)
+    console, place = layout.make_console(), published.checkout(root)
     if show:
-        console.print(_listed(place))
+        layout.show(console, _listed(place), keys=2)
         return
     different = 0
     for study in published.studies(name):
@@ -49,7 +49,7 @@ def reproduce(
         except DataNeededError as needed:
             if name:
                 raise
-            console.print(f"{study}: skipped, {needed}", markup=False, soft_wrap=True)
+            layout.say(console, f"{study}: skipped, {needed}")
             continue
         if small and not published.is_small(plan):
             continue
@@ -74,9 +74,9 @@ def reproduce(
                 if outcome.difference
                 else ("the same" if check else "written, the same numbers")
             )
-            console.print(f"{outcome.block.name} on {page}: {state}", markup=False, soft_wrap=True)
+            layout.say(console, f"{outcome.block.name} on {page}: {state}")
             for line in outcome.difference:
-                console.print(line, markup=False, highlight=False, soft_wrap=True)
+                layout.say_verbatim(console, line)
             different += bool(outcome.difference)
     if check and different:
         raise typer.Exit(1)
@@ -86,7 +86,7 @@ def _listed(root: pathlib.Path) -> Table:
     """Returns a table of the published tables: where each is, and how it was made."""
     from jaxbandit.published import blocks
 
-    table = Table("table", "page", "study", "size", "version", "numerics", "platform", "digest", box=None)
+    table = layout.new_table("table", "page", "study", "size", "version", "numerics", "platform", "digest")
     for block in blocks.find(root):
         made = (block.made.get(part, "") for part in ("study", "size", "version", "numerics", "platform", "digest"))
         table.add_row(block.name, block.page.relative_to(root).as_posix(), *made)

@@ -138,7 +138,7 @@ def worst(
         for one in found:
             if "slope" in one.ds:
                 low, high = float(one.ds.slope_low), float(one.ds.slope_high)
-                text = f"grows as T^{float(one.ds.slope):.3f} [{low:.3f}, {high:.3f}]"
+                text = f"grows as T^{float(one.ds.slope):.3f} ({low:.3f} to {high:.3f})"
                 layout.say(console, f"{one.policy} around {one.environment}: {text}")
         for figure in figures:
             layout.say_place(console, "figure", figure)

@@ -29,7 +29,7 @@ def tune_table(found: Sequence[Found]) -> Table:
             at = ds.sel(parameter=name)
             edge = " (edge)" if at_edge(float(at.tuned), float(at.low), float(at.high)) else ""
             row = [str(name), f"{float(at.default):.4g}", f"{float(at.tuned):.4g}{edge}"]
-            bounds = Text(f"[{float(at.low):.4g}, {float(at.high):.4g}]")
+            bounds = f"{float(at.low):.4g} to {float(at.high):.4g}"
             table.add_row(Text(one.policy if n == 0 else ""), *row, bounds, *(numbers if n == 0 else [""] * 3))
     return table
 
@@ -108,9 +108,9 @@ def _values(values: xr.DataArray) -> dict[str, float]:
     return dict(zip(map(str, values.parameter.values), map(float, values.values), strict=True))
 
 
-def _interval(ds: xr.Dataset, name: str) -> Text:
+def _interval(ds: xr.Dataset, name: str) -> str:
     value, low, high = (float(ds[key]) for key in (name, f"{name}_low", f"{name}_high"))
-    return Text(f"{value:,.4g} [{low:,.4g}, {high:,.4g}]")  # as Text, so that rich does not read brackets as markup
+    return f"{value:,.4g} ({low:,.4g} to {high:,.4g})".replace("-", "−")
 
 
 def at_edge(value: float, low: float, high: float) -> bool:
@@ -121,7 +121,7 @@ def at_edge(value: float, low: float, high: float) -> bool:
 
 def _short(value: xr.DataArray) -> str:
     number = float(value)
-    return f"{number:,.4g}" if math.isfinite(number) else "none"
+    return f"{number:,.4g}".replace("-", "−") if math.isfinite(number) else "none"
 
 
 def _number(value: xr.DataArray) -> float | None:

@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxbandit as jb
 from jaxbandit.certify import certificates as certificates
+from jaxbandit.certify import parts
 from jaxbandit.certify.certificates import CONTROLS, broken, certify, default_environments, holds, read_environments
 from jaxbandit.certify.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.engine import tallies
@@ -228,6 +230,40 @@ def test_progress_counts_seed_rounds():
     certify({"a": ENVIRONMENT, "b": ENVIRONMENT}, horizon=400, num_seeds=64, engine=engine)
     assert seen[-1] == (2 * 400 * 64, 2 * 400 * 64)
     assert all(one[0] <= other[0] for one, other in itertools.pairwise(seen))
+
+
+def test_a_stopped_certificate_continues_with_the_same_numbers(certificate, tmp_path, monkeypatch):
+    """The run is stopped in its second part of three; a damaged part is played again."""
+    monkeypatch.setattr(parts, "ROUNDS", 400 * 64)
+    assert list(parts.seed_ranges(400, 128)) == [(0, 64), (64, 128)]
+    played = []
+
+    def play(*args):
+        if len(played) == stop_after:
+            raise KeyboardInterrupt
+        played.append(args[2])
+        return real(*args)
+
+    real = certificates._play
+    monkeypatch.setattr(certificates, "_play", play)
+    stop_after = 1
+    options = {"horizon": 400, "num_seeds": 128, "directory": tmp_path}
+    with pytest.raises(KeyboardInterrupt):
+        certify({"Pareto": ENVIRONMENT}, **options)
+    stop_after = 10
+    resumed = certify({"Pareto": ENVIRONMENT}, **options)
+    assert played == [(0, 64), (64, 128)]
+    xr.testing.assert_identical(resumed.drop_attrs(), certificate.drop_attrs())
+    again = certify({"Pareto": ENVIRONMENT}, **options)
+    assert len(played) == 2 and again.identical(resumed)
+    certify({"Pareto": ENVIRONMENT}, seed=1, **options)  # other games
+    assert len(played) == 4
+    one = next((tmp_path / "parts").glob("*.nc"))
+    one.write_bytes(one.read_bytes()[:-100])
+    with pytest.warns(UserWarning, match="its games are played again"):
+        certify({"Pareto": ENVIRONMENT}, **options)
+        certify({"Pareto": ENVIRONMENT}, seed=1, **options)
+    assert len(played) == 5
 
 
 def test_expectations(certificate):

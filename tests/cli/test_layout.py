@@ -1,0 +1,86 @@
+"""Tables in every width: nothing that tells rows apart is cut."""
+
+import io
+import re
+import sys
+
+import pytest
+from rich.console import Console
+
+from jaxbandit import progress
+from jaxbandit.cli import errors, layout
+
+LABELS = ["uniinf[initial_scale=0.25]", "uniinf[initial_scale=16]", "a policy with a long name of its own"]
+
+
+def table():
+    made = layout.new_table("policy", "mean", "fails", title="A title that is longer than the table", right=["mean"])
+    for n, label in enumerate(LABELS):
+        made.add_row(label, f"{n}.5 ± 0.1", "0 % (0 to 5.6)")
+    return made
+
+
+def shown(width, monkeypatch):
+    monkeypatch.setattr(layout, "on_terminal", lambda: True)
+    out = io.StringIO()
+    layout.show(Console(file=out, width=width, force_terminal=False), table())
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 160])
+def test_no_width_cuts_a_label_or_a_number(width, monkeypatch):
+    said = shown(width, monkeypatch)
+    for part in (*LABELS, "2.5 ± 0.1", "0 % (0 to 5.6)"):
+        assert part in said
+    assert "…" not in said
+    assert max(map(len, said.splitlines())) <= width
+    assert ("  fails  0 %" in said) == (width < 70)  # one value a line if the columns do not fit
+
+
+def test_a_pipe_gets_plain_lines():
+    lines = layout.plain(table())
+    assert lines[0] == "A title that is longer than the table"
+    assert lines[2] == "uniinf[initial_scale=0.25]            0.5 ± 0.1  0 % (0 to 5.6)"
+    assert len(lines) == 2 + len(LABELS)
+    assert lines == [line.rstrip() for line in lines]
+
+
+def test_errors_are_wrapped_at_words_and_end_with_the_remedy(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    errors.show_error("the study names a table that was not found; pass its directory with --data DIR")
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().err).splitlines()
+    assert lines[0].startswith("error: the study")
+    assert [line for line in lines if line.startswith("help:  pass its directory")]
+    assert max(map(len, lines)) <= 40
+    assert " ".join(line.strip() for line in lines).endswith("with --data DIR")
+
+
+class Terminal(io.StringIO):
+    """Standard error that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("asked", "wait", "seen"), [(True, 9.0, True), (None, 0.01, True), (None, 9.0, False)])
+def test_a_bar_appears_at_once_or_after_a_while(asked, wait, seen, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "WAIT_SECONDS", wait)
+    with progress.bar(asked) as show:
+        for _ in range(100 if seen else 1):
+            progress.threading.Event().wait(0.01)
+            if "compiling ..." in terminal.getvalue():
+                break
+        show(50, 100)
+    assert ("compiling ..." in terminal.getvalue()) == seen
+    assert ("50%" in terminal.getvalue()) == seen
+
+
+def test_no_bar_without_a_terminal(monkeypatch):
+    quiet = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", quiet)
+    with progress.bar(True) as show:
+        show(1, 2)
+    assert quiet.getvalue() == ""
