@@ -1,6 +1,8 @@
 """Certificates of uniINF: games in float64 that are checked against its analysis, round by round.
 
-``facts`` lists the facts that are proved about every trajectory, and ``certificates`` plays games and checks the facts.
+``statements`` lists the facts that are proved about every trajectory and ``facts`` checks them inside the game,
+``expectations`` has those that hold on average over seeds and ``conditional`` those that hold on average given the
+past. ``certificates`` plays the games and gathers all of it.
 """
 
 import warnings

@@ -5,21 +5,21 @@ hold in expectation over the seeds, and describes the outcome.
 """
 
 import functools
-import math
 import pathlib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 import xarray as xr
-from scipy import special
 
+from jaxbandit.certify.conditional import CONDITIONALS, conditional, no_conditional
+from jaxbandit.certify.expectations import EXPECTATIONS, LEVEL, compared, games_of, verdict
 from jaxbandit.certify.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.certify.parts import Arrays, Parts, part_name, seed_ranges
 from jaxbandit.engine import Engine, Job, Timing, best_fixed_arms, run_job
-from jaxbandit.environments import Bernoulli, Pareto, StudentT, Switching
+from jaxbandit.environments import Bernoulli, Gaussian, Pareto, StudentT, Switching
 from jaxbandit.game import Environment, at_horizon
 from jaxbandit.policies import UniINF, UniINFVariant
 from jaxbandit.progress import Progress, bar
@@ -28,18 +28,20 @@ from jaxbandit.studies import entries, study
 HORIZON, NUM_SEEDS = 10_000, 1_280  # times eight environments: 1e8 seed-rounds
 QUICK_HORIZON, QUICK_SEEDS = 1_000, 64
 RECORDED = ("violations", "worst", "at", "sums", "last_growth")
-LEVEL = 0.9999  # coverage of the intervals over seeds
 
 # Variants of uniINF with a mistake; the certificate must detect each of them.
 CONTROLS: dict[str, dict[str, Any]] = {
     "threshold doubled": {"threshold": 0.5},
     "no clip": {"scale_loss": "raw"},
     "1 - x dropped": {"damped": False},
+    "skipped in the scale too": {"scale_loss": "skip"},
 }
 
-EXPECTATIONS = {
-    "scale": "E[S_(T+1)] <= sqrt(2) S_1 + 2^(2 - 3/alpha) sigma (T/(K log T))^(1/alpha)",
-    "regret": "regret <= E[sum Div + sum Shift + sum |SkipErr| off the best arm] + 2 sigma (K - 1)",
+# Games in which a mistake shows in the facts that are about it: an arm that is played nearly always, losses that are
+# all skipped at first.
+SHARPER: dict[str, Callable[[], tuple[Environment, int]]] = {
+    "1 - x dropped": lambda: (Gaussian([0.9, 1.8], 0.1), 20_000),  # pyright: ignore[reportArgumentType]
+    "skipped in the scale too": lambda: (Gaussian([0.0, 100.0], 1e-3), 100_000),  # pyright: ignore[reportArgumentType]
 }
 
 
@@ -85,6 +87,7 @@ def certify(
     seed: int = 0,
     engine: Engine | None = None,
     directory: pathlib.Path | None = None,
+    steps: bool = True,
     **fields: Any,
 ) -> xr.Dataset:
     """Plays uniINF in float64 in every environment and checks the facts at every round of every seed.
@@ -96,6 +99,7 @@ def certify(
       seed: The study seed.
       engine: The settings of the engine; they do not change the numbers.
       directory: A directory that keeps finished games; a certificate that was stopped continues from them.
+      steps: Whether the single-step bounds are checked too, at some states of some games.
       **fields: Fields of ``UniINFVariant``; any of them makes the games a negative control.
 
     Returns:
@@ -103,7 +107,8 @@ def certify(
       inequality, the largest relative error of an equality), ``seed`` and ``round`` in which it occurred
       (round 0 means none). By ``environment`` and ``expectation``: ``ratio`` of the two sides, and
       ``excess`` of the left over the right with its ``low`` and ``high``; NaN if the environment
-      declares no moment. By ``environment``: ``tolerance`` and the number of ``failed`` games.
+      declares no moment, or changes and the fact needs that it does not. By ``environment`` and ``conditional``: what
+      ``conditional`` returns. By ``environment``: ``tolerance`` and the number of ``failed`` games.
 
     Example:
       >>> import jaxbandit as jb
@@ -130,7 +135,9 @@ def certify(
             before = len(parts) * games
             report = functools.partial(_report, progress, before, len(environments) * games)
             played = at_horizon(environment, horizon)
-            parts.append(_certify_one(played, horizon, num_seeds, seed, config, report, kept, fields))
+            part, policy = _certify_one(played, horizon, num_seeds, seed, config, report, kept, fields)
+            single = conditional(policy, played, horizon, seed=seed) if steps else no_conditional()
+            parts.append(part.merge(single))
     ds = xr.concat(parts, dim=xr.Variable("environment", list(environments)))
     return ds.assign_attrs(
         horizon=horizon,
@@ -144,19 +151,35 @@ def certify(
 
 def holds(ds: xr.Dataset) -> bool:
     """Returns whether no fact was violated, no game failed, and no expectation is surely above its bound."""
-    return not (ds.violations.any() or ds.failed.any() or (ds.low > 0).any())
+    return not (ds.violations.any() or ds.failed.any() or (ds.low > 0).any() or (ds.step_low > 1).any())
 
 
 def broken(ds: xr.Dataset) -> list[str]:
-    """Returns the names of the violated facts."""
-    return [str(name) for name in ds.fact.values[(ds.violations > 0).any("environment").values]]
+    """Returns the names of the violated facts, expectations and single-step bounds."""
+    found = {
+        "fact": (ds.violations > 0, ""),
+        "expectation": (ds.low > 0, "E: "),
+        "conditional": (ds.step_low > 1, "step: "),
+    }
+    return [
+        f"{prefix}{name}"
+        for kind, (violated, prefix) in found.items()
+        for name in ds[kind].values[violated.any("environment").values]
+    ]
 
 
 def run_controls(horizon: int = QUICK_HORIZON, num_seeds: int = QUICK_SEEDS, seed: int = 0) -> dict[str, list[str]]:
-    """Returns the facts that each broken uniINF violates, by control; an empty list means an undetected mistake."""
-    label, environment = next(iter(default_environments().items()))
-    sizes = {"horizon": horizon, "num_seeds": num_seeds, "seed": seed}
-    return {name: broken(certify({label: environment}, **sizes, **fields)) for name, fields in CONTROLS.items()}
+    """Returns what each broken uniINF violates, by control; an empty list means an undetected mistake."""
+    label, usual = next(iter(default_environments().items()))
+    found = {}
+    for name, fields in CONTROLS.items():
+        sizes = {"horizon": horizon, "num_seeds": num_seeds, "seed": seed}
+        found[name] = broken(certify({label: usual}, **sizes, **fields))
+        if name in SHARPER:
+            environment, rounds = SHARPER[name]()
+            more = certify({name: environment}, horizon=rounds, num_seeds=8, seed=seed, **fields)
+            found[name] += [fact for fact in broken(more) if fact not in found[name]]
+    return found
 
 
 def _report(progress: Progress, before: int, total: int, done: int, _: int) -> None:
@@ -172,7 +195,7 @@ def _certify_one(
     report: Progress,
     kept: Parts | None,
     fields: dict,
-) -> xr.Dataset:
+) -> tuple[xr.Dataset, UniINF]:
     ranges = [(0, num_seeds)] if kept is None else list(seed_ranges(horizon, num_seeds))
     arrays, seconds = [], 0.0
     with jax.enable_x64(True):
@@ -200,16 +223,17 @@ def _certify_one(
         "round": np.take_along_axis(found["at"], worst_seed[None], axis=0)[0].astype(np.int64),
     }
     sums = dict(zip(SUMS, np.moveaxis(found["sums"], -1, 0), strict=True))
-    by_expectation = _expectations(
-        policy, environment, horizon, sums | {key: found[key] for key in ("regret", "last_growth")}
-    )
-    return xr.Dataset(
+    sums |= {key: found[key] for key in ("regret", "last_growth")}
+    off_best = horizon - found["pulls"][:, best_arm]
+    by_expectation = compared(games_of(environment, float(policy.initial_scale), horizon, sums, off_best))
+    ds = xr.Dataset(
         {name: ("fact", values) for name, values in by_fact.items()}
         | {name: ("expectation", values) for name, values in by_expectation.items()}
         | {"failed": int((found["failed"] > 0).sum()), "tolerance": tolerance(environment.num_arms)},
         coords={"fact": list(FACTS), "expectation": list(EXPECTATIONS)},
         attrs={"run_seconds": seconds},
     )
+    return ds, policy
 
 
 def _play(
@@ -226,39 +250,12 @@ def _play(
     first, last = seeds
     job = Job.of([pair], last - first, [horizon], first_seed=first, seed=seed, measures=RECORDED)
     run_job(job, config, lambda _, block: blocks.append(block), report, timing)
-    found = {name: np.concatenate([block[name] for block in blocks])[:, -1] for name in (*RECORDED, "regret")}
+    found = {name: np.concatenate([block[name] for block in blocks])[:, -1] for name in (*RECORDED, "regret", "pulls")}
     return found | {"failed": np.concatenate([block["failed"] for block in blocks])}, timing.run_seconds
 
 
-def _expectations(policy: UniINF, environment: Environment, horizon: int, sums: Mapping[str, np.ndarray]) -> dict:
-    """Estimates both sides of the facts in expectation by means over seeds, with an interval of the difference."""
-    K, T, S_1 = environment.num_arms, horizon, policy.initial_scale
-    log_T = math.log(T)
-    moment, alpha = getattr(environment, "moment", None), getattr(environment, "moment_order", None)
-    if moment is None or alpha is None:
-        nothing = np.full(len(EXPECTATIONS), np.nan)
-        return {"ratio": nothing, "excess": nothing, "low": nothing, "high": nothing}
-    sigma = moment(alpha)
-    scale = S_1 + sums["growth"]
-    scale_bound = math.sqrt(2) * S_1 + 2 ** (2 - 3 / alpha) * sigma * (T / (K * log_T)) ** (1 / alpha)
-    log_y = math.log1p(-(K - 1) / T) - (K - 1) * log_T
-    shift = sums["log_barrier"] - (scale - sums["last_growth"]) * log_y
-    regret_bound = sums["div"] + shift + sums["skip_error"] + 2 * sigma * (K - 1)
-    sides = [(scale, np.full_like(scale, scale_bound)), (sums["regret"], regret_bound)]
-
-    excess = np.stack([left - right for left, right in sides])
-    stderr = excess.std(axis=1, ddof=1) / math.sqrt(excess.shape[1]) if excess.shape[1] > 1 else np.full(2, np.inf)
-    half = special.stdtrit(max(1, excess.shape[1] - 1), 0.5 + LEVEL / 2) * stderr
-    return {
-        "ratio": np.array([left.mean() / right.mean() for left, right in sides]),
-        "excess": excess.mean(axis=1),
-        "low": excess.mean(axis=1) - half,
-        "high": excess.mean(axis=1) + half,
-    }
-
-
 def tables(ds: xr.Dataset) -> Sequence[Any]:
-    """Returns the outcome as rich tables: the facts over all environments, then the expectations in each."""
+    """Returns the outcome as rich tables: the facts, the expectations and the single-step bounds."""
     from rich.table import Table
     from rich.text import Text
 
@@ -272,20 +269,34 @@ def tables(ds: xr.Dataset) -> Sequence[Any]:
         statement = fact.statement + (" (printed)" if fact.printed else "")
         facts.add_row(Text(statement), str(int(at.violations.sum())), shown, where if int(there["round"]) else "")
 
-    title = f"in expectation: left/right, and left - right with its interval ({ds.interval})"
-    expected = Table("environment", title=title, title_justify="left")
-    for statement in EXPECTATIONS.values():
-        expected.add_column(Text(statement))  # as Text, so that rich does not read brackets as markup
-    for label in ds.environment.values:
-        cells = []
-        for name in EXPECTATIONS:
-            at = ds.sel(environment=label, expectation=name)
-            numbers = [float(at[key]) for key in ("ratio", "excess", "low", "high")]
-            ratio, excess, low, high = numbers
-            verdict = "holds" if high <= 0 else "VIOLATED" if low > 0 else "undecided"
-            no_moment = "no moment declared"
-            cells.append(
-                no_moment if math.isnan(excess) else f"{ratio:.3g}; {excess:.4g} [{low:.4g}, {high:.4g}] {verdict}"
-            )
-        expected.add_row(Text(str(label)), *cells)
-    return facts, expected
+    title = f"in expectation, over seeds ({ds.interval})"
+    expected = Table("in expectation", "largest left/right", "where", "verdict", title=title, title_justify="left")
+    for name, fact in EXPECTATIONS.items():
+        at = ds.sel(expectation=name)
+        verdicts = [verdict(float(low), float(high)) for low, high in zip(at.low.values, at.high.values, strict=True)]
+        expected.add_row(Text(fact.statement), *_largest(at.ratio), _counted(verdicts))
+    title = "in the next round, given the past: the state with the largest left/right, and its interval"
+    steps = Table("given the past", "largest left/right", "where", title=title, title_justify="left")
+    for name, fact in CONDITIONALS.items():
+        at = ds.sel(conditional=name)
+        ratio, where = _largest(at.step_ratio)
+        if where:
+            there = at.sel(environment=where)
+            ratio += f" [{float(there.step_low):.3g}, {float(there.step_high):.3g}]"
+            where += f", round {int(there.step_round)}"
+        steps.add_row(Text(fact.statement + (" (printed)" if fact.printed else "")), ratio, where)
+    return facts, expected, steps
+
+
+def _largest(ratio: xr.DataArray) -> tuple[str, str]:
+    """Returns the largest ratio over environments and where it is; empty texts if there is none."""
+    if np.isnan(ratio.values).all():
+        return "", ""
+    place = int(np.nanargmax(ratio.values))
+    return f"{float(ratio[place]):.3g}", str(ratio.environment.values[place])
+
+
+def _counted(verdicts: Sequence[str]) -> str:
+    """Returns the verdicts with their numbers of environments."""
+    counts = {name: verdicts.count(name) for name in ("VIOLATED", "undecided", "holds")}
+    return ", ".join(f"{name} in {count}" for name, count in counts.items() if count) or "no moment declared"

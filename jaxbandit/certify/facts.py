@@ -13,61 +13,16 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandit.arms import one_hot, pick, rest
+from jaxbandit.certify.statements import FACTS as FACTS
+from jaxbandit.certify.statements import ORDERS, SIZES
+from jaxbandit.certify.statements import SUMS as SUMS
 from jaxbandit.game import compensated_add
 from jaxbandit.policies.uniinf import SMALLEST_REST, UniINFState
 from jaxbandit.types import Array, field, pytree
 
-ORDERS = (1.0, 1.25, 1.5, 1.75, 2.0)  # the a at which S is compared with sum |l|^a
 FLOOR = 1e-290  # squares of smaller losses leave the range of float64
 LARGEST_LOSS = 1e100  # a loss is skipped long before; its square still fits
 LARGEST_RATIO = 1e300  # replaces NaN and infinity, so that the state stays finite
-
-
-class Fact(NamedTuple):
-    """An inequality or an equality that holds in every round of every game."""
-
-    statement: str
-    equal: bool = False  # an equality is reported by its relative error, an inequality by its ratio
-    printed: bool = False  # has the paper's constant, although the sharp one is smaller
-
-
-FACTS: dict[str, Fact] = {
-    "simplex": Fact("sum_i x_i = 1", equal=True),
-    "kkt": Fact("x_i = S / (L_i - Z), one Z", equal=True),
-    "cumulative_loss": Fact("L = sum of estimates - min", equal=True),
-    "scale_sum": Fact("S_(n+1) = S_1 + sum of growths", equal=True),
-    "estimate": Fact("estimate = l 1[|l| < S/(4(1-x))] / x", equal=True),
-    "growth": Fact("S_(t+1)^2 = S_t^2 + clip^2 (1-x)^2 / (K log T)", equal=True),
-    "stability_above": Fact("z/x <= 1.3986"),
-    "stability_below": Fact("z/x >= 0.7556"),
-    "stability_above_printed": Fact("z/x <= 2", printed=True),
-    "stability_below_printed": Fact("z/x >= 1/2", printed=True),
-    "div": Fact("Div_t <= 1.033 skip^2 (1-x)^2 / S_t"),
-    "div_printed": Fact("Div_t <= 2048 skip^2 (1-x)^2 / S_t", printed=True),
-    "div_sum": Fact("sum Div <= 2.11 (S_(n+1) - S_1) K log T"),
-    "div_sum_printed": Fact("sum Div <= 4096 S_(n+1) K log T", printed=True),
-    "shift_sum": Fact("sum_(t=0..n) Shift <= S_(n+1) K log T"),
-    "ftrl": Fact("sum <x - y, estimate> <= sum Div + sum Shift, every y"),
-    "growth_at_most": Fact("S_(t+1)^2 / S_t^2 - 1 <= 1/(16 K log T)"),
-    "growth_if_skipped": Fact("... with equality if skipped", equal=True),
-    "scale_never_falls": Fact("S_t <= S_(t+1)"),
-    "skipped_rounds": Fact("skips with S <= M: <= 1 + log(M/S_1) / log sqrt(1 + 1/(16 K log T))"),
-    "scale_bound": Fact("S_(n+1) <= max(sqrt(2) S_1, (2 4^(a-2) sum |l|^a / (K log T))^(1/a))"),
-}
-
-# Sums over rounds; a ``_size`` is the sum of absolute values, which the rounding of the other is relative to.
-SUMS = (
-    "suffered",
-    "suffered_size",
-    "estimate_size",
-    "div",
-    "log_barrier",
-    "log_barrier_size",
-    "growth",
-    "skipped",
-    "skip_error",
-    *(f"moment_{a:g}" for a in ORDERS),
-)
 
 
 class CertifiedState(NamedTuple):
@@ -205,6 +160,7 @@ class _Round:
             self.growth,
             self.skipped.astype(self.x.dtype),
             jnp.where(off_best, size, 0),
+            *((self.skipped & (size < m * self.S_1)).astype(self.x.dtype) for m in SIZES),
             *powers,
         ])  # fmt: skip
 
@@ -244,12 +200,14 @@ class _Round:
             "div_printed": self._at_most(self.div, 2048 * weighted),
             "div_sum": self._at_most(sums["div"], 2.11 * growths * K * log_T),
             "div_sum_printed": self._at_most(sums["div"], 4096 * S_next * K * log_T),
+            "shift": self._at_most(-self.growth * log_y, self._clipped() ** 2 / (2 * S)),
             "shift_sum": self._at_most(shift, S * K * log_T, sums["log_barrier_size"]),
             "ftrl": self._at_most(regret, bound, ftrl_size),
             "growth_at_most": self._at_most(relative, most),
             "growth_if_skipped": self._equal(jnp.where(self.skipped, relative, most), most),
             "scale_never_falls": self._at_most(S, self.after.scale),
             "skipped_rounds": self._at_most(jnp.where(self.skipped, sums["skipped"], 0), skips_at_most),
+            "small_skips": self._small_skips(sums, most),
             "scale_bound": self._at_most(S_next, self._scale_bound(sums)),
         }
 
@@ -261,11 +219,21 @@ class _Round:
         expected = jnp.where(size < threshold, kept, 0)
         return self._equal(self.estimate, jnp.where(near & (self.estimate == 0), 0, jnp.where(near, kept, expected)))
 
+    def _clipped(self) -> Array:
+        """Returns |clip| (1 - x)."""
+        return jnp.minimum(jnp.abs(self.loss), self.S / (4 * self.x_rest)) * self.x_rest
+
     def _growth(self) -> Array:
         """Computes Eq. (4), line 8 of Algorithm 1."""
-        clipped = jnp.minimum(jnp.abs(self.loss), self.S / (4 * self.x_rest))
-        square = (clipped * self.x_rest) ** 2 / (self.K * self.log_T)
+        square = self._clipped() ** 2 / (self.K * self.log_T)
         return square / (self.S + jnp.sqrt(self.S**2 + square))
+
+    def _small_skips(self, sums: dict[str, Array], most: Array) -> tuple[Array, Array]:
+        """Checks the number of skipped losses below M for every M; a skip below M needs S < 4 M (1 - x)."""
+        counts = jnp.stack([sums[f"small_skips_{m:g}"] for m in SIZES])
+        allowed = 1 + jnp.log(4 * jnp.asarray(SIZES, counts.dtype)) / (0.5 * jnp.log1p(most))
+        violated, ratio = self._at_most(counts, allowed)
+        return jnp.any(violated), jnp.max(ratio)
 
     def _scale_bound(self, sums: dict[str, Array]) -> Array:
         """Returns the smallest bound over a."""

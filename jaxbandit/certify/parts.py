@@ -73,4 +73,5 @@ def part_name(policy: Any, environment: Any, **rest: Any) -> str:
 @functools.cache
 def _checks() -> str:
     """Returns a digest of the code of the checks: an edited check is another check."""
-    return hashlib.sha256(pathlib.Path(__file__).with_name("facts.py").read_bytes()).hexdigest()
+    files = [pathlib.Path(__file__).with_name(name).read_bytes() for name in ("facts.py", "statements.py")]
+    return hashlib.sha256(b"".join(files)).hexdigest()

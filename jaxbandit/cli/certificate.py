@@ -31,7 +31,7 @@ def certify(
     horizon: Horizon = None,
     num_seeds: NumSeeds = None,
     seed: Seed = None,
-    controls: Annotated[bool, typer.Option(help="Also check three broken variants of uniINF, which must fail.")] = True,
+    controls: Annotated[bool, typer.Option(help="Also check four broken variants of uniINF, which must fail.")] = True,
     quiet: Quiet = False,
 ) -> None:
     """Plays uniINF in float64 and checks its proved facts at every round; exits with code 1 if a fact fails."""
