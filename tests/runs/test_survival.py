@@ -1,19 +1,13 @@
 """What a study must survive: kills, full disks, two runs at once."""
 
-import contextlib
 import errno
-import itertools
-import multiprocessing
 import os
-import pathlib
-import random
 import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -81,68 +75,6 @@ tail_index = [1.2, 1.6, 2.0]
 name = "switching"
 law = {name = "bernoulli", means = [0.2, 0.8]}
 """
-
-
-def play_study(path: pathlib.Path, directory: pathlib.Path, said) -> None:
-    """Plays a study to its end, in a process of its own, and says how far it is."""
-    said.send("starting")
-    engine = jb.Engine(block=64, checkpoint=0.05)  # on all cores
-    jb.run(jb.Study.load(path), directory, engine=engine, notice=lambda *_: said.send("playing"))
-    said.send("done")
-
-
-def heard(said) -> Iterator[str]:
-    """What a process says until it ends."""
-    with contextlib.suppress(EOFError):
-        while True:
-            yield said.recv()
-
-
-@pytest.mark.slow
-def test_kill_at_random_moments(tmp_path):
-    """kill -9 at 20 random moments, then the same bits as without; nothing finished is played twice."""
-    (tmp_path / "study.toml").write_text(KILLED)
-    # Every run is a process of its own. They are forked from one that has imported all they need and started no
-    # backend, and find what they compile on disk: what a start costs is not what is tested.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["jaxbandit.runs.run_study", __name__])
-
-    @contextlib.contextmanager
-    def start(directory):
-        here, there = context.Pipe(duplex=False)
-        process = context.Process(target=play_study, args=(tmp_path / "study.toml", directory, there))
-        process.start()
-        there.close()
-        yield process, heard(here)
-        process.join()
-
-    with start(tmp_path / "whole") as (process, said):
-        assert "done" in said
-    assert process.exitcode == 0
-    whole = jb.load(tmp_path / "whole")
-    rng = random.Random(8)
-    kills = studies = 0
-    while kills < 20:  # a fast machine ends a study before the last kill, and goes on with another
-        directory, finished = tmp_path / f"killed {studies}", {}
-        while True:
-            with start(directory) as (process, said):
-                if kills < 20:
-                    steps = 0 if kills % 5 == 4 else rng.randint(1, 4)  # some before anything is played
-                    words = list(itertools.islice(said, 1 + steps))
-                    assert words[0] == "starting"
-                    time.sleep(rng.uniform(0, 0.05 if steps else 2.0))
-                    process.kill()
-                else:
-                    assert "done" in said
-            now = {p.name: (p.stat().st_ino, p.stat().st_mtime_ns) for p in directory.glob("cells/*.nc")}
-            assert finished.items() <= now.items()
-            finished = now
-            if process.exitcode == 0:
-                break
-            assert process.exitcode == -signal.SIGKILL
-            kills += 1
-        assert_same(jb.load(directory), whole)
-        studies += 1
 
 
 def jaxbandit(*args):
