@@ -3,6 +3,7 @@
 import importlib as _importlib
 import typing as _typing
 
+from jaxbandit.agent import Agent as Agent
 from jaxbandit.engine import Engine as Engine
 from jaxbandit.engine import play as play
 from jaxbandit.environments import ENVIRONMENTS as ENVIRONMENTS
@@ -91,12 +92,14 @@ if _typing.TYPE_CHECKING:
     from jaxbandit.simulation import simulate as simulate
     from jaxbandit.store.assemble import load as load
     from jaxbandit.studies.study import Study as Study
+    from jaxbandit.testing import check as check
 
 # What makes or reads datasets is imported when it is first named: xarray takes as long to import as JAX.
 _LATER = {
     "Family": "search.families",
     "Study": "studies.study",
     "band": "analysis.statistics",
+    "check": "testing",
     "claims": "analysis.risk",
     "compare": "dataset.results",
     "exceedance": "analysis.statistics",

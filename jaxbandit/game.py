@@ -169,9 +169,8 @@ def play_round(
     streams: random.Streams,
 ) -> tuple[Any, Outcome]:
     """Plays round ``t`` and returns the policy's next state and the outcome."""
-    num_arms, dtype = environment.num_arms, jnp.result_type(float)
-    x = _checked(policy, "probabilities", policy.probabilities(state, t, streams.policy), (num_arms,), dtype)
-    arm = arms.sure_arm(x) if getattr(policy, "sure", False) else arms.draw(x, streams.arm)
+    dtype = jnp.result_type(float)
+    x, arm = drawn(policy, environment.num_arms, state, t, streams)
     # If x is off the simplex, no arm is drawn: the policy receives a loss of NaN, and the game is marked as failed.
     played = jnp.maximum(arm, 0)
     loss = _checked(environment, "loss", environment.loss(t, played, streams.loss), (), dtype)
@@ -179,6 +178,13 @@ def play_round(
     after = updated(policy, state, t, x, played, loss, streams.update)
     check_state(policy, state, after)
     return after, Outcome(x=x, arm=arm, loss=loss)
+
+
+def drawn(policy: Policy, num_arms: int, state: Any, t: Array, streams: random.Streams) -> tuple[Array, Array]:
+    """Returns the probabilities of round ``t`` and the arm drawn from them, -1 if they are off the simplex."""
+    x = policy.probabilities(state, t, streams.policy)
+    x = _checked(policy, "probabilities", x, (num_arms,), jnp.result_type(float))
+    return x, arms.sure_arm(x) if getattr(policy, "sure", False) else arms.draw(x, streams.arm)
 
 
 def updated(policy: Policy, state: Any, t: Array, x: Array, arm: Array, loss: Array, key: random.Key) -> Any:
