@@ -101,7 +101,15 @@ def card(name: str, costs: dict[str, str]) -> str:
         f"- **Costs:** {cost} the time of uniINF with K = 10.",
         f"- **Source:** {policies.reference(example)}.",
     ]
-    return "\n".join(lines)
+    return "\n".join(_wrapped(line) for line in lines)
+
+
+def _wrapped(line: str) -> str:
+    """Returns a line of prose wrapped as the pages are; headings and formulas stay whole."""
+    if line.startswith("#") or "- $" in line:
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _formulas(text: str) -> str:
