@@ -85,7 +85,7 @@ def card(name: str, costs: dict[str, str]) -> str:
     }
     if row.adversarial and not row.worst:
         bounds["against an adversary and in the worst stochastic instance"] = bounds.pop("against an adversary")
-    proved = [f"  - ${order.math}$ {where}" + _note(order) + "." for where, order in bounds.items() if order]
+    proved = [f"  - ${_flat(order.math)}$ {where}" + _note(order) + "." for where, order in bounds.items() if order]
     forms = {key.partition("`, ")[2]: text for key, text in costs.items()}
     cost = listed(f"{text} times" + (f" ({form})" if form else "") for form, text in forms.items())
     assumed = listed(_formulas(ASSUMPTIONS[key]) for key in row.assumes)
@@ -110,6 +110,15 @@ def _wrapped(line: str) -> str:
         return line
     indent = "  " if line.startswith("- ") else ""
     return textwrap.fill(line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _flat(formula: str) -> str:
+    """Returns a formula whose fractions stand on one line, as exponents are read more easily."""
+
+    def over(found: re.Match) -> str:
+        return "/".join(f"({part})" if re.search(r"\S[+-]", part) else part for part in found.groups())
+
+    return re.sub(r"\\t?frac\{([^{}]+)\}\{([^{}]+)\}", over, formula)
 
 
 def _formulas(text: str) -> str:
@@ -167,12 +176,12 @@ def promises() -> str:
     lines = [
         "| policy | must be given | one stochastic instance | the worst stochastic instance | an adversary |",
         "|---|---|---|---|---|",
-        f"| lower bound, heavy tails | | ${INSTANCE.latex}$ | ${MINIMAX.latex}$ | ${MINIMAX.latex}$ |",
+        f"| lower bound, heavy tails | | ${_flat(INSTANCE.latex)}$ | ${MINIMAX.latex}$ | ${MINIMAX.latex}$ |",
     ]
     for name, row in GUARANTEES.items():
         orders = (row.stochastic, row.worst_case, row.adversarial)
         if row.proved:
-            cells = " | ".join(f"${order.math}$" if order else "" for order in orders)
+            cells = " | ".join(f"${_flat(order.math)}$" if order else "" for order in orders)
             lines.append(f"| [{jb.POLICIES[name].label}](policies.md#{_anchor(name)}) | {given(row)} | {cells} |")
     return "\n".join(lines)
 

@@ -117,7 +117,8 @@ def test_returned_values_are_described_in_prose():
 def test_pages_read_well_without_the_builder():
     """A code host shows roles as they are typed, and long lines are hard to review."""
     for page in [*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
-        found = re.search(r"\{[\w:]+\}`", page.read_text(encoding="utf-8"))
+        text = page.read_text(encoding="utf-8")
+        found = re.search(r"\{[\w:]+\}`", text)
         assert not found, f"{page.name} has a raw role: {found}"
 
 
