@@ -6,85 +6,125 @@ both pages; it measures nothing.
 
 import pathlib
 import re
+import textwrap
+from collections.abc import Iterable
 
 import jaxbandit as jb
 from benchmarks import policies
 from jaxbandit.theory.guarantees import ASSUMPTIONS, GUARANTEES, INSTANCE, MINIMAX, Guarantee, Order
 
 CHOOSE = policies.PAGE.with_name("choose.md")
-LETTERS = {"T": "T", "α": "alpha", "σ": "sigma", "R": "R, a bound on the means", "unit": "the unit of the losses"}
+LETTERS = {
+    "T": "$T$",
+    "α": r"$\alpha$",
+    "σ": r"$\sigma$",
+    "R": "a bound $R$ on the means",
+    "unit": "the unit of the losses",
+}
+MATHS = {"E|loss|^α <= σ^α": r"$E|\ell|^\alpha \le \sigma^\alpha$"}  # plain formulas of the theory's tables
 
-# When to use each policy, in one line.
+# When to use each policy, as what follows "Use it if".
 USE = {
     "ada_hedge": "Losses are bounded, but neither their unit nor their range is known, and the environment may change.",
     "ada_tinf": "The environment may change, the tail is unknown, and no bound for one stochastic instance is needed.",
     "adar_ucb": "The tail and the unit are unknown, the environment stays as it is, and exploration is affordable.",
     "ape2": "The order of the moment is known, its size is not, and the environment stays as it is.",
-    "clipped_sgd_ucb": "The noise is symmetric and may lack even a mean, as with Cauchy noise; tune `exploration`.",
-    "delayed": "To ask what any policy loses if its losses arrive late.",
-    "exp3": "A classical baseline for losses in [0, 1] that may change.",
-    "exp3_plus_plus": "A cheap best-of-both-worlds baseline for losses in [0, 1].",
-    "ftpl": "A baseline for losses in [0, 1] that perturbs instead of regularising.",
-    "htinf": "alpha and sigma are known; the reference for what that knowledge is worth.",
-    "lb_inf_v": "Losses lie in [0, 1] and some arms vary little: the price of robustness to heavy tails on light ones.",
+    "clipped_sgd_ucb": "The noise is symmetric and may lack even a mean, as Cauchy noise does. Tune `exploration`.",
+    "delayed": "You want to know what a policy loses if its losses arrive late.",
+    "exp3": "You need a classical baseline for losses in [0, 1] that may change.",
+    "exp3_plus_plus": "You need a cheap best-of-both-worlds baseline for losses in [0, 1].",
+    "ftpl": "You need a baseline for losses in [0, 1] that perturbs instead of regularising.",
+    "htinf": r"$\alpha$ and $\sigma$ are known. It is the reference for what that knowledge is worth.",
+    "lb_inf_v": "Losses lie in [0, 1] and some arms vary little. It prices robustness on light tails.",
     "moss": "Losses lie in [0, 1], the environment stays as it is, and the worst case counts.",
-    "mr_ape": "As MR-UCB, with randomised play.",
+    "mr_ape": "The conditions of MR-UCB hold, and play should be randomised.",
     "mr_ucb": "The order of the moment and the horizon are known, and the worst case counts.",
-    "omd_lb_ht": "alpha and sigma are known and the environment may change; no assumption on signs.",
-    "opt_htinf": "Nothing is known but the unit: the first policy to try beside uniINF.",
-    "robust_moss": "alpha and sigma are known, the environment stays as it is, and the worst case counts.",
-    "robust_ucb": "alpha and sigma are known and the environment stays as it is; the classical baseline.",
-    "sao_ht": "For theory: its constants make it play uniformly for millions of rounds.",
-    "thompson": "A strong baseline for light tails in an environment that stays as it is.",
+    "omd_lb_ht": r"$\alpha$ and $\sigma$ are known and the environment may change. Losses may have either sign.",
+    "opt_htinf": "Nothing is known but the unit. It is the first policy to try beside uniINF.",
+    "robust_moss": r"$\alpha$ and $\sigma$ are known, the environment stays as it is, and the worst case counts.",
+    "robust_ucb": r"$\alpha$ and $\sigma$ are known and the environment stays as it is. It is the classical baseline.",
+    "sao_ht": "You study theory. Its constants make it play uniformly for millions of rounds.",
+    "thompson": "You need a strong baseline for light tails in an environment that stays as it is.",
     "tsallis_inf": "Losses lie in [0, 1], whether or not the environment changes.",
-    "ucb1": "The textbook baseline for losses in [0, 1].",
-    "uniform": "The yardstick: a policy that learns must beat it.",
-    "uniinf": "The tail is unknown and heavy, and the environment may change; the unit is known.",
-    "uniinf_first_losses": "To measure what the unit of the losses is worth to uniINF; not the paper's, no proof.",
-    "uniinf_variant": "Ablations of uniINF; not the paper's, no proof.",
+    "ucb1": "You need the textbook baseline for losses in [0, 1].",
+    "uniform": "You need a yardstick. A policy that learns must beat it.",
+    "uniinf": "The tail is unknown and heavy, the unit is known, and the environment may change.",
+    "uniinf_first_losses": "You measure what the unit is worth to uniINF. It is not the paper's and has no proof.",
+    "uniinf_variant": "You ablate uniINF. It is not the paper's and has no proof.",
 }
 
 # Known in the literature and missing here.
 MISSING = """\
 - Zhao, Ito, Li (2025, [arXiv 2508.13679](https://arxiv.org/abs/2508.13679)): best of both worlds without truncated
-  non-negativity, given alpha and sigma.
+  non-negativity, given $\\alpha$ and $\\sigma$.
 - H-BE (Park, Cho, Lee, AISTATS 2026).
 - KLinf-UCB (Agrawal, Juneja, Koolen, COLT 2021, [arXiv 2102.03734](https://arxiv.org/abs/2102.03734)): optimal up to
   constants in stochastic environments with a known moment bound; it needs the whole history of every arm."""
 
 
 def given(row: Guarantee) -> str:
-    """What a policy must be given, in words."""
-    return ", ".join(LETTERS[letter] for letter in row.given) or "nothing"
+    """Returns what a policy must be given, in words."""
+    return listed(LETTERS[letter] for letter in row.given)
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Returns a list in words; "nothing" if it is empty."""
+    *first, last = [*parts] or ["nothing"]
+    comma = "," if len(first) > 1 else ""
+    return f"{', '.join(first)}{comma} and {last}" if first else last
 
 
 def card(name: str, costs: dict[str, str]) -> str:
     """The card of one policy."""
     cls, row = jb.POLICIES[name], GUARANTEES[name]
     example = next(policy for key, policy in policies.examples().items() if key.startswith(f"`{name}`"))
-    promises = {
-        "In one stochastic instance": row.stochastic,
-        "In the worst one": row.worst,
-        "Against an adversary": row.adversarial,
+    bounds = {
+        "in one stochastic instance": row.stochastic,
+        "in the worst stochastic instance": row.worst,
+        "against an adversary": row.adversarial,
     }
-    listed = [f"{where} {order.bound}" + _note(order) for where, order in promises.items() if order]
     if row.adversarial and not row.worst:
-        listed.append("That bound also holds in the worst stochastic instance")
+        bounds["against an adversary and in the worst stochastic instance"] = bounds.pop("against an adversary")
+    proved = [f"  - ${_flat(order.math)}$ {where}" + _note(order) + "." for where, order in bounds.items() if order]
     forms = {key.partition("`, ")[2]: text for key, text in costs.items()}
-    cost = "; ".join(f"{text} times uniINF" + (f" ({form})" if form else "") for form, text in forms.items())
+    cost = listed(f"{text} times" + (f" ({form})" if form else "") for form, text in forms.items())
+    assumed = listed(_formulas(ASSUMPTIONS[key]) for key in row.assumes)
     lines = [
         f"### {cls.label} (`{name}`)",
         "",
-        USE[name],
+        f"**Use it if** {USE[name][0].lower()}{USE[name][1:]}",
         "",
-        f"- **Needs:** {given(row)}.",
-        f"- **Assumes:** {'; '.join(ASSUMPTIONS[key] for key in row.assumes) or 'nothing'}.",
-        f"- **Promises:** {'. '.join(listed) or 'nothing'}.",
+        f"- **Must be given:** {given(row)}.",
+        f"- **Assumes:** {assumed}.",
+        *(["- **Proved:**", *proved] if proved else ["- **Proved:** nothing."]),
         *([f"- **Note:** {row.note}."] if row.note else []),
-        f"- **Costs:** {cost} with K = 10.",
+        f"- **Costs:** {cost} the time of uniINF with K = 10.",
         f"- **Source:** {policies.reference(example)}.",
     ]
-    return "\n".join(lines)
+    return "\n".join(_wrapped(line) for line in lines)
+
+
+def _wrapped(line: str) -> str:
+    """Returns a line of prose wrapped as the pages are; headings and formulas stay whole."""
+    if line.startswith("#") or "- $" in line:
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _flat(formula: str) -> str:
+    """Returns a formula whose fractions stand on one line, as exponents are read more easily."""
+
+    def over(found: re.Match) -> str:
+        return "/".join(f"({part})" if re.search(r"\S[+-]", part) else part for part in found.groups())
+
+    return re.sub(r"\\t?frac\{([^{}]+)\}\{([^{}]+)\}", over, formula)
+
+
+def _formulas(text: str) -> str:
+    for plain, formula in MATHS.items():
+        text = text.replace(plain, formula)
+    return text
 
 
 def _note(order: Order) -> str:
@@ -102,9 +142,9 @@ def cards() -> str:
 
 
 KNOWN = {
-    "nothing of the tail": lambda row: "moment" in row.assumes,
-    "alpha": lambda row: "given order" in row.assumes,
-    "alpha and sigma": lambda row: "given moment" in row.assumes,
+    "nothing about the tail": lambda row: "moment" in row.assumes,
+    r"$\alpha$": lambda row: "given order" in row.assumes,
+    r"$\alpha$ and $\sigma$": lambda row: "given moment" in row.assumes,
     "losses lie in [0, 1]": lambda row: {"unit interval", "unit range"} & set(row.assumes),
     "losses are bounded, in an unknown range": lambda row: "range" in row.assumes,
     "noise is symmetric": lambda row: "symmetric" in row.assumes,
@@ -122,29 +162,34 @@ def choice() -> str:
 
 
 def _classes(names) -> str:
-    return ", ".join(f"{{py:class}}`~jaxbandit.{jb.POLICIES[name].__name__}`" for name in names) or "none"
+    return ", ".join(f"[{jb.POLICIES[name].label}](policies.md#{_anchor(name)})" for name in names) or "none"
+
+
+def _anchor(name: str) -> str:
+    """Returns the anchor that a heading gets on the site and on code hosts."""
+    kept = re.sub(r"[^\w\- ]", "", f"{jb.POLICIES[name].label} {name}".lower())
+    return kept.replace(" ", "-")
 
 
 def promises() -> str:
     """What is proved of every policy, beside the lower bounds of heavy-tailed bandits."""
     lines = [
-        "| policy | must be given | one stochastic instance | the worst one | an adversary |",
+        "| policy | must be given | one stochastic instance | the worst stochastic instance | an adversary |",
         "|---|---|---|---|---|",
-        f"| lower bound, heavy tails | | {INSTANCE.text} | {MINIMAX.text} | {MINIMAX.text} |",
+        f"| lower bound, heavy tails | | ${_flat(INSTANCE.latex)}$ | ${MINIMAX.latex}$ | ${MINIMAX.latex}$ |",
     ]
     for name, row in GUARANTEES.items():
         orders = (row.stochastic, row.worst_case, row.adversarial)
         if row.proved:
-            lines.append(
-                f"| `{name}` | {given(row)} | {' | '.join(order.bound if order else '' for order in orders)} |"
-            )
+            cells = " | ".join(f"${_flat(order.math)}$" if order else "" for order in orders)
+            lines.append(f"| [{jb.POLICIES[name].label}](policies.md#{_anchor(name)}) | {given(row)} | {cells} |")
     return "\n".join(lines)
 
 
 def horizons() -> str:
     """The policies that must be given the horizon."""
-    listed = ", ".join(f"`{name}`" for name, row in GUARANTEES.items() if "T" in row.given)
-    return f"Given T: {listed}. The others are anytime."
+    names = listed(f"`{name}`" for name, row in GUARANTEES.items() if "T" in row.given)
+    return textwrap.fill(f"These policies must be given $T$: {names}. The others are anytime.", 100)
 
 
 def replaced(page: str, marker: str, text: str) -> str:

@@ -1,5 +1,6 @@
 """The site: what it says runs, and its reference leaves no public name out."""
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -11,12 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 import jaxbandit as jb
-from benchmarks import pages
+from benchmarks import notebook, pages
 from jaxbandit.cli import entry as cli
 
-DOCS = pathlib.Path(__file__).parents[1] / "docs"
+ROOT = pathlib.Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 # Sizes of the pages, and those they are run with.
 TINY = {"20_000": "200", "10_000": "100", "4_000": "400", "256": "16", "512": "24"}
+FEWEST = {"index.md": 1, "replay.md": 1}  # outputs of a page; 3 unless named
+RETURNS = re.compile(r"^(?:Returns|Yields):\n +(.*)$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +98,67 @@ def test_what_is_fetched_from_another_host_is_seen(builder):
         assert not builder.FETCHED.search(line)
 
 
+def typed(docstring: str) -> bool:
+    """Whether the site would show the first words of a section on returned values as a type: a colon follows them."""
+    return any(":" in re.sub(r"``.*?``", "", line) for line in RETURNS.findall(docstring))
+
+
+def test_returned_values_are_described_in_prose():
+    documented = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    for path in sorted((ROOT / "jaxbandit").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, documented):
+                text = ast.get_docstring(node) or ""
+                assert not typed(text), f"{path.name}, {node.name}: no colon in the first line below Returns"
+    assert typed("Does.\n\nReturns:\n  ``mean``, by ``policy``: the mean.")
+    assert not typed("Does.\n\nReturns:\n  A dataset with ``a: b``.\n  Its names: ``mean``.")
+
+
+def test_pages_read_well_without_the_builder():
+    """A code host shows roles as they are typed, and long lines are hard to review."""
+    for page in [*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+        text = page.read_text(encoding="utf-8")
+        found = re.search(r"\{[\w:]+\}`", text)
+        assert not found, f"{page.name} has a raw role: {found}"
+
+
+def test_the_sidebar_has_every_page_once(builder):
+    listed = []
+    for index in ("index", "reference/index"):
+        made = builder.sidebar((DOCS / f"{index}.md").read_text(encoding="utf-8"))
+        listed += [(DOCS / index).parent / f"{path}.md" for path in re.findall(r"^\w.* <(.+)>$", made, re.MULTILINE)]
+    assert sorted(listed) == sorted({*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")} - {DOCS / "index.md"})
+
+
+def test_the_notebook_is_the_tutorial():
+    page = notebook.PAGE.read_text(encoding="utf-8")
+    assert notebook.NOTEBOOK.read_text(encoding="utf-8") == notebook.made(page), "run python -m benchmarks.notebook"
+    assert notebook.made(page) != notebook.made(page.replace("256", "255"))
+
+
+def test_the_gallery_shows_what_its_study_files_say():
+    page = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```toml\n# from (\S+)\n(.*?)```\n+```bash\njaxbandit run experiments/(\S+)\n", page, re.DOTALL)
+    assert len(shown) == page.count("```toml")
+    for name, excerpt, played in shown:
+        study = (ROOT / "experiments" / name).read_text(encoding="utf-8").splitlines()
+        assert name == played
+        assert f"](../experiments/{name})" in page
+        assert not [line for line in excerpt.splitlines() if line and line not in study], name
+    assert all((DOCS / image).exists() for image in re.findall(r"\]\((img/\S+)\)", page))
+
+
+def test_the_citation_is_that_of_the_release():
+    kept = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    page = (DOCS / "cite.md").read_text(encoding="utf-8").replace("{", "").replace("}", "")
+    assert f"version = {jb.__version__}," in page
+    assert f"version: {jb.__version__}\n" in kept
+    for title in re.findall(r'^ *title: "(.*)"$', kept, re.MULTILINE):
+        assert f"= {title}," in page
+    people = re.findall(r"family-names: (\w+)\n +given-names: (\w+)", kept)
+    assert " and ".join(f"{family}, {given}" for family, given in people) in page
+
+
 @pytest.mark.long
 def test_pages_run(tmp_path, monkeypatch):
     text = {path.name: path.read_text(encoding="utf-8") for path in pages.PAGES}
@@ -101,7 +166,7 @@ def test_pages_run(tmp_path, monkeypatch):
         outputs = [
             block for language, block in pages.BLOCK.findall(pages.played(page, tmp_path, TINY)) if language == "text"
         ]
-        assert len(outputs) >= (1 if name == "replay.md" else 3), name
+        assert len(outputs) >= FEWEST.get(name, 3), name
         assert all(block.strip() for block in outputs), name
     for made, kept in pages.IMAGES.items():
         assert (tmp_path / made).stat().st_size > 5_000

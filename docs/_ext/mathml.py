@@ -11,6 +11,8 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 ACCENTS = {"ˆ", "~", "¯", "_"}
+APPLICATION = "\N{FUNCTION APPLICATION}"
+TIGHT = {"|", "/"}  # browsers would put space around them
 
 
 def written(tex: str, block: bool) -> str:
@@ -23,10 +25,17 @@ def written(tex: str, block: bool) -> str:
         found = tex2mathml(tex, as_block=block)
     except (MathError, IndexError) as error:
         raise ExtensionError(f"cannot set the formula {tex!r}: {error}") from error
-    found = found.replace("&ApplyFunction;", "\N{FUNCTION APPLICATION}")
+    found = found.replace("&ApplyFunction;", APPLICATION)
     root = ET.fromstring(found.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', ""))
     for stack in root.iter("munderover"):
         _subscript(stack)
+    for operator in root.iter("mo"):
+        if operator.text in TIGHT:
+            operator.attrib |= {"lspace": "0", "rspace": "0"}
+    for group in [*root.iter()]:
+        _thin_spaces(group)
+    for radical in root.iter("msqrt"):
+        ET.SubElement(radical, "mspace", height="0.85em")  # keeps the bar off the letters in fonts without mathematics
     return ET.tostring(root, encoding="unicode")
 
 
@@ -37,6 +46,25 @@ def _subscript(stack: ET.Element) -> None:
         stack.tag = "msub"
         stack[:] = [ET.Element("mover"), index]
         stack[0][:] = [base, over]
+
+
+def _thin_spaces(group: ET.Element) -> None:
+    """Puts thin spaces around log and its like, as TeX does; a bracket needs none."""
+    spaced: list[ET.Element] = []
+    for child in group:
+        before = spaced[-1] if spaced else None
+        if before is not None and (
+            (_is_function(child) and before.tag != "mo") or (before.text == APPLICATION and child.tag != "mo")
+        ):
+            spaced.append(ET.Element("mspace", width="0.1667em"))
+        spaced.append(child)
+    if group.tag in ("math", "mrow", "msqrt", "mtd", "mstyle"):
+        group[:] = spaced
+
+
+def _is_function(element: ET.Element) -> bool:
+    named = element[0] if element.tag in ("msup", "msub") else element
+    return named.tag == "mi" and len(named.text or "") > 1
 
 
 def visit_inline(writer: Any, node: nodes.math) -> None:

@@ -1,9 +1,11 @@
-"""What the reference says by itself: every registered policy and environment, every command.
+"""Generated parts of the site: the sidebar, and the reference of registered classes and commands.
 
-A line ``<!-- policies -->`` of a page is replaced by what ``MARKERS["policies"]()`` returns.
+A line ``<!-- policies -->`` of a page is replaced by what ``MARKERS["policies"]()`` returns. The sidebar has the groups
+of the landing page, and below the reference the pages that its table names.
 """
 
 import inspect
+import pathlib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +15,10 @@ from typer.testing import CliRunner
 
 import jaxbandit as jb
 
+ROOT = pathlib.Path(__file__).parents[2]
 MARKER = re.compile(r"^<!-- (\w+) -->$", re.MULTILINE)
+GROUP = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
+ENTRY = re.compile(r"^(?:- |\|.*\| )\[([^\]]+)\]\(([\w/]+)\.md\)", re.MULTILINE)  # first in a list, last in a table
 FETCHED = re.compile(
     r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*\bhref="(?:https?:)?//"""
 )
@@ -22,6 +27,17 @@ FETCHED = re.compile(
 def expanded(page: str) -> str:
     """A page with its markers replaced."""
     return MARKER.sub(lambda found: MARKERS[found[1]]() if found[1] in MARKERS else found[0], page)
+
+
+def sidebar(page: str) -> str:
+    """Returns a hidden table of contents for each group of links; a page without groups is one group."""
+    groups = [(title, ENTRY.findall(body)) for title, body in GROUP.findall(page) or [("", page)]]
+    return "\n".join(
+        "\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *(f"{name} <{path}>" for name, path in links)])
+        + "\n```\n"
+        for title, links in groups
+        if links
+    )
 
 
 def policies() -> str:
@@ -69,6 +85,8 @@ MARKERS = {
     "schedules": lambda: environments("schedules"),
     "replay": lambda: environments("replay"),
     "commands": commands,
+    "contributing": lambda: (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"),
+    "changelog": lambda: (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
 }
 
 
@@ -76,7 +94,8 @@ def setup(app: Any) -> dict[str, Any]:
     """Tells Sphinx; a page that would fetch anything from another host stops the build."""
 
     def read(app: Any, name: str, source: list[str]) -> None:
-        source[0] = expanded(source[0])
+        page = expanded(source[0])
+        source[0] = f"{page}\n{sidebar(page)}" if name.endswith("index") else page
 
     def finished(app: Any, exception: Exception | None) -> None:
         from sphinx.errors import ExtensionError

@@ -24,9 +24,9 @@ def ranking(ds: xr.Dataset, *, at: int | None = None, level: float = 0.95, varia
       variable: The variable to rank by; less is better.
 
     Returns:
-      By ``policy``: ``mean``, ``rank`` (1 is least), ``beaten_by`` (how many policies are significantly
-      better; 0 marks those that may be best). By ``policy`` and ``rival``: ``difference`` of means,
-      ``p`` and ``p_holm``.
+      A dataset. It has by ``policy`` the ``mean``, ``rank`` (1 is least) and ``beaten_by`` (how many policies are
+      significantly better; 0 marks those that may be best), and by ``policy`` and ``rival`` the ``difference`` of
+      means, ``p`` and ``p_holm``.
 
     References:
       Hall. "On the removal of skewness by transformation". JRSS B, 1992. Holm. "A simple sequentially rejective

@@ -96,11 +96,11 @@ def claims(ds: xr.Dataset, environments: Mapping[str, Any], *, level: float = 0.
       level: Confidence, over all comparisons in an environment.
 
     Returns:
-      By ``environment``, ``policy`` and ``rival``: ``usual`` and ``better``, whether the policy surely does better
-      in the usual game and in the mean; ``p_sign``; ``bound``, the upper limit of the mean difference;
-      ``seeds_needed``, the number of seeds at which the claim on the mean would hold if the games went on like these
-      (NaN if no number would do, or if the environment changes); ``fragile``, whether the mean difference rests on
-      few games. By ``environment`` and ``policy``: ``failure_rate`` with limits.
+      A dataset. It has by ``environment``, ``policy`` and ``rival`` the variables ``usual`` and ``better``, whether
+      the policy surely does better in the usual game and in the mean; ``p_sign``; ``bound``, the upper limit
+      of the mean difference; ``seeds_needed``, the number of seeds at which the claim on the mean would hold if the
+      games went on like these (NaN if no number would do, or if the environment changes); ``fragile``, whether the
+      mean difference rests on few games. By ``environment`` and ``policy`` it has the ``failure_rate`` with limits.
     """
     statistics.check_level(level)
     if "regret" not in ds or not {"policy", "environment", "seed", "round"} <= set(ds.regret.dims):

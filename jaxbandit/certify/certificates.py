@@ -103,7 +103,7 @@ def certify(
       **fields: Fields of ``UniINFVariant``; any of them makes the games a negative control.
 
     Returns:
-      By ``environment`` and ``fact``: ``violations``, ``worst`` (the largest left/right of an
+      A dataset. It has by ``environment`` and ``fact`` the ``violations``, ``worst`` (the largest left/right of an
       inequality, the largest relative error of an equality), ``seed`` and ``round`` in which it occurred
       (round 0 means none). By ``environment`` and ``expectation``: ``ratio`` of the two sides, and
       ``excess`` of the left over the right with its ``low`` and ``high``; NaN if the environment

@@ -209,8 +209,8 @@ def compare(
       level: Coverage of the normal band.
 
     Returns:
-      ``difference`` (a minus b), its ``stderr``, ``low`` and ``high``, ``z``, and ``variance_ratio``:
-      independent runs would need this many times as many seeds.
+      A dataset with the ``difference`` (a minus b), its ``stderr``, ``low`` and ``high``, ``z``, and
+      ``variance_ratio``, how many times as many seeds independent runs would need.
     """
     if "regret" not in ds:
         raise ValueError('compare() pairs seeds, but keep="summary" dropped them; run with keep="seeds"')

@@ -30,9 +30,9 @@ def winners(
       level: Confidence over the whole map.
 
     Returns:
-      By ``y`` and ``x``: ``winner`` (its place in ``policy``, -1 if there is no environment), ``margin`` (the share of
-      the runner-up's regret that it saves), ``sure`` (whether it beats every other policy significantly), ``mean`` by
-      ``policy``.
+      A dataset. It has by ``y`` and ``x`` the ``winner`` (its place in ``policy``, -1 if there is no environment),
+      ``margin`` (the share of the runner-up's regret that it saves), ``sure`` (whether it beats every other policy
+      significantly), and the ``mean`` by ``policy``.
     """
     ds = labelled(ds)
     there = ds.regret.isel(round=-1).notnull().all(["seed", "environment"])
