@@ -61,8 +61,9 @@ def play(
         have these lanes only.
     """
     start = keeper.start(numbers) if keeper else None
-    sums = tallies.Totals(start.running, start.recorded) if start else tallies.Totals()
     t, reached = (start.t, start.reached) if start else (0, 0)
+    left = len(record) - reached
+    sums = tallies.Totals(left, start.running, start.recorded) if start else tallies.Totals(left)
     block.start(start.fitting(shape) if start else None)
     structure = jax.tree.structure(shape.tally)
     row = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shape.tally)) * block.num_lanes

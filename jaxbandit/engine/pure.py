@@ -125,7 +125,7 @@ def _play(shape: Shape, games: Any, *arguments: np.ndarray) -> dict[str, np.ndar
         keys = np.ascontiguousarray(words[first : first + lanes].T)
         block = games.block(_spread(shape, leaves, keys.shape[1], np), keys)
         block.start()
-        sums, t = tallies.Totals(), 0
+        sums, t = tallies.Totals(len(record)), 0
         for stop in record.tolist():
             handed_out, _ = block.advance(t, stop, np.asarray([stop]))
             sums.add(Tally(*jax.tree.unflatten(jax.tree.structure(shape.tally), handed_out)), 1)

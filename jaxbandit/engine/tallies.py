@@ -15,11 +15,26 @@ _ROUNDS = 8192  # rounds of a changing environment whose means are computed at o
 
 
 class Totals:
-    """The float64 sums of a block's tallies."""
+    """The float64 sums of a block's tallies.
 
-    def __init__(self, running: dict[str, np.ndarray] | None = None, recorded: dict[str, np.ndarray] | None = None):
+    Args:
+      to_come: Number of recorded rounds that will be added.
+      running: The sums up to the last recorded round so far, if there was one.
+      recorded: The rows recorded so far, if there are some.
+    """
+
+    def __init__(
+        self,
+        to_come: int,
+        running: dict[str, np.ndarray] | None = None,
+        recorded: dict[str, np.ndarray] | None = None,
+    ):
         self._running = dict(running or {})
-        self._recorded = {name: list(rows) for name, rows in (recorded or {}).items()}
+        self._rows: dict[str, np.ndarray] = {}
+        self._count = max(map(len, (recorded or {}).values()), default=0)
+        self._most = self._count + to_come
+        for name, rows in (recorded or {}).items():
+            self._room(name, rows)[: self._count] = rows
 
     @property
     def running(self) -> dict[str, np.ndarray]:
@@ -29,7 +44,7 @@ class Totals:
     @property
     def recorded(self) -> dict[str, np.ndarray]:
         """The rows recorded so far, [rows, ..., lanes]."""
-        return {name: _stacked(rows) for name, rows in self._recorded.items()}
+        return {name: rows[: self._count] for name, rows in self._rows.items()}
 
     def add(self, tally: Any, count: int) -> None:
         """Adds a ``Tally`` of NumPy arrays, each leaf [count, ..., lanes]: those of ``count`` recorded rounds."""
@@ -37,12 +52,15 @@ class Totals:
         for name, (total, lost) in tally.sums.items():
             increments[name] = total.astype(np.float64) + lost
         for name, values in increments.items():
-            for value in values:
-                running = self._running[name] + value if name in self._running else value
-                self._running[name] = running
-                self._recorded.setdefault(name, []).append(running)
+            rows = self._room(name, values)[self._count : self._count + count]
+            rows[:] = values
+            for row in rows:
+                if name in self._running:
+                    row += self._running[name]
+                self._running[name] = row
         for name, values in tally.fields.items():
-            self._recorded.setdefault(name, []).extend(values.astype(np.float64))
+            self._room(name, values.astype(np.float64))[self._count : self._count + count] = values
+        self._count += count
 
     def variables(self, failed: np.ndarray) -> dict[str, np.ndarray]:
         """Returns every variable with the lanes first, then the recorded rounds."""
@@ -50,16 +68,17 @@ class Totals:
         variables["failed"] = failed
         return variables
 
+    def _room(self, name: str, like: np.ndarray) -> np.ndarray:
+        """Returns the array of all rows of a variable, with unused room after the lanes of each row.
 
-def _stacked(rows: list[np.ndarray]) -> np.ndarray:
-    """Stacks the rows into one array with unused room after the lanes of each row.
-
-    If rows were a power of two apart, all values of a lane would map to the same few cache sets, and the transposition
-    that puts lanes first would take twice as long.
-    """
-    *shape, num_lanes = rows[0].shape
-    room = np.empty((len(rows), *shape, num_lanes + _APART), rows[0].dtype)
-    return np.stack(rows, out=room[..., :num_lanes])
+        If rows were a power of two apart, all values of a lane would map to the same few cache sets, and the
+        transposition that puts lanes first would take twice as long.
+        """
+        if name not in self._rows:
+            *shape, num_lanes = like.shape[1:]
+            room = np.empty((self._most, *shape, num_lanes + _APART), like.dtype)
+            self._rows[name] = room[..., :num_lanes]
+        return self._rows[name]
 
 
 def traced(rounds: list) -> dict[str, np.ndarray]:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.engine import gpu, proof, tallies, ways
+from benchmarks import host
+from jaxbandit.engine import gpu, proof, ways
 from jaxbandit.engine.gpu import card as cards
 from jaxbandit.engine.gpu import fleet
-from jaxbandit.engine.round import Tally
 from tests.support.blocks import keys_of, parameters_of, shape_of
 from tests.support.cuda import CUresult, StandIn
 
@@ -279,23 +279,10 @@ def test_settings_are_checked():
 # The host's share
 
 
+@pytest.mark.slow
 def test_the_host_takes_little_time_for_a_block():
-    """65,536 lanes, K = 10, 16 recorded rounds: less than 0.2 s of processor time."""
-    environment = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)
-    shape = shape_of(jb.UniINF(horizon=1600), environment)
-    record = 100 * np.arange(1, 17)
-    leaves = [np.ones((16, *leaf.shape, 65_536), leaf.dtype) for leaf in jax.tree.leaves(shape.tally)]
-    gaps = [tallies.Gaps(environment, record, stationary=True)]
-
-    def seconds():
-        began = time.thread_time()
-        totals = tallies.Totals()
-        totals.add(Tally(*jax.tree.unflatten(jax.tree.structure(shape.tally), leaves)), 16)
-        variables = totals.variables(np.zeros(65_536))
-        tallies.regret(variables, gaps, np.zeros(65_536, int), record)
-        return time.thread_time() - began
-
-    assert min(seconds() for _ in range(3)) < 0.2
+    """65,536 games, K = 10, 16 recorded rounds; other programs only make it longer, so one try of several suffices."""
+    assert any(host.measured(seconds=0.0, blocks=4).host < host.BAR for _ in range(5))
 
 
 def test_the_stand_in_has_the_functions_of_the_driver():

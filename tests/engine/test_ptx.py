@@ -46,7 +46,8 @@ def played(games, parameters, keys, rounds):
     cut = max(rounds // 2, 1)
     for first, last in ((0, cut), (cut, rounds)):
         if first < last:
-            out.append(block.advance(first, last, stops[(stops > first) & (stops <= last)])[0])
+            handed_out = block.advance(first, last, stops[(stops > first) & (stops <= last)])[0]
+            out.append([leaf.copy() for leaf in handed_out])  # a card's block reuses its arrays
     carry = block.carry()
     block.close()
     return [np.concatenate(leaves) for leaves in zip(*out, strict=True)] + carry

@@ -220,6 +220,6 @@ def _host(address, size):
 
 
 def _within(memory, address, size):
-    places = np.arange(address, address + size, 8, dtype=np.uint64)
-    memory.check(places & ~np.uint64(7), 8)
+    if not memory.allowed[address >> 3 : (address + size + 7) >> 3].all():
+        raise IndexError("an address outside of the allocated memory")
     return memory.bytes[address : address + size]

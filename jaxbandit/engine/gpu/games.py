@@ -1,6 +1,7 @@
 """Games compiled for NVIDIA cards, and blocks of them in the memory of a card."""
 
 import contextlib
+import math
 import queue
 import time
 from collections.abc import Sequence
@@ -130,6 +131,7 @@ class Seat:
     def __init__(self, card: Card, module: Any):
         self.card, self.module, self.stream = card, module, card.stream()
         self._memory: dict[Any, tuple[int, int]] = {}
+        self._arrays: dict[Any, np.ndarray] = {}
         self._copied: list[np.ndarray] = []  # arrays that the stream may still read
 
     def room(self, name: Any, size: int) -> int:
@@ -160,6 +162,13 @@ class Seat:
         """Copies an array to an address of the card."""
         self._copied.append(array)
         self.card.put(address, array, self.stream)
+
+    def array(self, name: Any, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        """Returns memory of the host, the same for every block, because the system takes its time for new memory."""
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        if name not in self._arrays or self._arrays[name].nbytes < size:
+            self._arrays[name] = np.empty(size, np.uint8)
+        return self._arrays[name][:size].view(dtype).reshape(shape)
 
     def wait(self) -> None:
         """Waits until the card has done all that it was given."""
@@ -220,13 +229,15 @@ class Block:
         return layout.read(memory, self.num_lanes)
 
     def advance(self, t: int, until: int, stops: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Plays rounds t + 1 to ``until``, as ``native.Block.advance`` does."""
+        """Plays rounds t + 1 to ``until``, as ``native.Block.advance`` does; the next call reuses the arrays."""
         seat, lanes = self.seat, self._groups * WARP
         stops = np.ascontiguousarray(stops, np.int64)
         programs = self._program.programs
         arrays, addresses = [], []
         for name, rows, leaves in (("out", len(stops), programs.handed_out), ("trace", until - t, programs.traced)):
-            arrays.append([np.empty((rows, *leaf.shape, lanes), leaf.dtype) for leaf in leaves])
+            arrays.append(
+                [seat.array((name, n), (rows, *leaf.shape, lanes), leaf.dtype) for n, leaf in enumerate(leaves)]
+            )
             addresses.append([seat.room((name, n), array.nbytes) for n, array in enumerate(arrays[-1])])
         pointers = [self._pointers(name, where) for name, where in zip(("outs", "traces"), addresses, strict=True)]
         where = seat.put("stops", stops)
