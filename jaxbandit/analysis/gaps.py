@@ -58,7 +58,7 @@ def families(environments: Mapping[str, Any]) -> list[Family]:
             order = dict(fields).get("moment_order")
             found.append(
                 Family(
-                    label=", ".join(f"{name} = {value:g}" for name, value in fields),
+                    label=_label(members[0][1].split("[")[0], dict(fields)),
                     num_arms=environment.num_arms,
                     moment_order=None if order is None else float(order),
                     labels=tuple(label for _, label in members),
@@ -66,6 +66,12 @@ def families(environments: Mapping[str, Any]) -> list[Family]:
                 )
             )
     return found
+
+
+def _label(kind: str, fields: dict[str, float]) -> str:
+    """Returns the name of a family: the kind of its environments, K, alpha, and the other fields that all share."""
+    letters = {"num_arms": "K", "moment_order": "α"}
+    return ", ".join([kind, *(f"{letters.get(name, name)} = {value:g}" for name, value in fields.items())])
 
 
 def _fields(environment: Any) -> dict[str, float]:
@@ -96,7 +102,7 @@ def worst_gap(regret: xr.DataArray, gaps: tuple[float, ...], *, level: float = 0
     Returns:
       ``regret``, ``low`` and ``high`` by ``round``, the ``gap`` that attains the maximum, whether it is at the ``edge``
       of the family, and the scalars ``exponent``, ``exponent_low`` and ``exponent_high`` of growth over the last four
-      doublings.
+      doublings with its ``model_error`` (see ``growth.exponent``); NaN if there is only one round in them.
 
     Example:
       >>> t, rng = np.geomspace(64, 65536, 11), np.random.default_rng(0)
@@ -115,9 +121,13 @@ def worst_gap(regret: xr.DataArray, gaps: tuple[float, ...], *, level: float = 0
     largest, at = means.max(1), means[0].argmax(0)  # the first row is the sample, the others are resamples
     rounds = np.asarray(regret["round"].values, np.float64)
     inside = rounds >= rounds[-1] / 2**growth.LAST_DOUBLINGS * (1 - 1e-9)
-    log_t = np.log(rounds[inside])
-    weights = (log_t - log_t.mean()) / np.sum((log_t - log_t.mean()) ** 2)
-    exponents = np.log(np.maximum(largest[:, inside], growth.TINY)) @ weights
+    exponents, halves = np.full(NUM_RESAMPLES + 1, np.nan), [np.nan, np.nan]
+    if inside.sum() > 1:
+        log_t, logs = np.log(rounds[inside]), np.log(np.maximum(largest[:, inside], growth.TINY))
+        exponents = logs @ _fit(log_t)
+        middle = (log_t[0] + log_t[-1]) / 2
+        early, late = log_t <= middle + 1e-9, log_t >= middle - 1e-9
+        halves = [float(logs[0, half] @ _fit(log_t[half])) if half.sum() > 1 else np.nan for half in (early, late)]
     limits = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(largest[1:], limits, axis=0)
     exponent_low, exponent_high = np.quantile(exponents[1:], limits)
@@ -131,9 +141,15 @@ def worst_gap(regret: xr.DataArray, gaps: tuple[float, ...], *, level: float = 0
             "exponent": float(exponents[0]),
             "exponent_low": float(exponent_low),
             "exponent_high": float(exponent_high),
+            "model_error": abs(halves[1] - halves[0]) / 2,
         },
         coords={"round": regret["round"]},
     )
+
+
+def _fit(log_t: np.ndarray) -> np.ndarray:
+    """Returns the weights of values in the slope of a least-squares line."""
+    return (log_t - log_t.mean()) / np.sum((log_t - log_t.mean()) ** 2)
 
 
 def order(family: Family, rounds: np.ndarray, sigma: float = 1.0) -> np.ndarray:

@@ -9,15 +9,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from jaxbandit.analysis import growth
-from jaxbandit.dataset.results import summary
+from jaxbandit.analysis import gaps, growth
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import draw_curve, narrow
 from jaxbandit.plots.common import (
-    RESAMPLES,
-    axis_values,
     dagger_note,
-    environment_name,
     environments_of,
     labelled,
     named,
@@ -31,12 +27,7 @@ EXPONENT = ("slope", "low", "high", "model_error")
 def worst_gaps(
     ds: xr.Dataset | Sequence[xr.Dataset], *, environments: Mapping[str, Any] | None = None, level: float = 0.95
 ) -> xr.Dataset:
-    """Finds the largest mean regret over gaps, at every round.
-
-    A fixed gap has logarithmic regret in the end, so the rate T^(1/α) is a statement on the worst gap at each T.
-    Environments that differ in their gap alone make a family. The interval of a maximum is made of the maxima of the
-    limits, each at a level that covers all gaps of the family together (Bonferroni). The exponent is the slope of
-    ``growth.exponent`` along the worst gaps.
+    """Finds the largest mean regret over gaps, at every round, for each family of ``analysis.gaps``.
 
     Args:
       ds: A dataset whose environments are swept over the gap; every round counts as T. Or a dataset for each horizon,
@@ -50,58 +41,36 @@ def worst_gaps(
       ``family`` and ``policy``: ``slope``, ``low``, ``high`` and ``model_error`` of the exponent. By ``family``:
       ``moment_order``, NaN if it is unknown, and ``example``, the label of an environment.
     """
-    several = [ds] if isinstance(ds, xr.Dataset) else list(ds)
-    found = [_envelope(labelled(one), environments, level) for one in several]
-    if len(found) > 1:
-        found = sorted((one.isel(round=[-1]) for one in found), key=lambda one: int(one["round"][0]))
-    joined = found[0] if len(found) == 1 else xr.concat(found, "round", data_vars="minimal", join="inner")
-    fits = {name: xr.full_like(joined.regret_mean.isel(round=0, drop=True), np.nan) for name in EXPONENT}
-    if "games" in joined and joined.sizes["seed"] > 1 and joined.sizes["round"] > 1:
-        for family in joined.family.values:
-            for policy in joined.policy.values:
-                where = {"family": family, "policy": policy}
-                games = joined.games.sel(where).transpose("seed", "round").dropna("round", how="all").dropna("seed")
-                rounds = games["round"].values
-                if games.size and (rounds >= rounds[-1] / 2**growth.LAST_DOUBLINGS).sum() > 1:
-                    fit = growth.exponent(games, level=level, num_resamples=RESAMPLES)
-                    for name in EXPONENT:
-                        fits[name].loc[where] = float(fit[name])
-    return joined.drop_vars("games", errors="ignore").assign(fits)
-
-
-def _envelope(ds: xr.Dataset, environments: Mapping[str, Any] | None, level: float) -> xr.Dataset:
-    """Returns the maxima over the gaps of each family, and ``games``, the games at the worst gap of each round."""
-    known = environments if environments is not None else environments_of(ds)
-    gaps = axis_values(ds, "gap", known)
-    families: dict[str, list[int]] = {}
-    for n, label in enumerate(map(str, ds.environment.values)):
-        if np.isfinite(gaps[n]):
-            families.setdefault(environment_name(label, known).split("[")[0], []).append(n)
-    families = {name: sorted(places, key=lambda n: gaps[n]) for name, places in families.items()}
-    if not any(len(places) > 1 for places in families.values()):
+    several = [labelled(ds)] if isinstance(ds, xr.Dataset) else [labelled(one).isel(round=[-1]) for one in ds]
+    several.sort(key=lambda one: int(one["round"][-1]))
+    first = several[0]
+    if "regret" not in first:
+        raise ValueError('the worst gap needs every game, and a summary has none; run the study with keep = "seeds"')
+    games = xr.concat([one.regret for one in several], "round", join="inner") if len(several) > 1 else first.regret
+    known = environments if environments is not None else environments_of(first)
+    there = {str(label): known[str(label)] for label in first.environment.values if str(label) in known}
+    parts = [_family(games.sel(environment=list(one.labels)), one, level) for one in gaps.families(there)]
+    if not parts:
         raise ValueError("no environments differ in their gap; sweep it, e.g. hard_pair with gap = [0.01, 0.03, 0.1]")
-    parts = []
-    for name, places in families.items():
-        if len(places) < 2:
-            continue
-        stats = summary(ds.isel(environment=places), level=1 - (1 - level) / len(places)).reset_coords(drop=True)
-        worst = stats.regret_mean.fillna(-np.inf).argmax("environment")
-        there = stats.regret_mean.notnull().any("environment")
-        first = known.get(str(ds.environment.values[places[0]]))
-        part = stats[["regret_low", "regret_high"]].max("environment")
-        part = part.assign(
-            regret_mean=stats.regret_mean.max("environment"),
-            gap=xr.DataArray(gaps[places], dims="environment")[worst].where(there),
-            edge=((worst == 0) | (worst == len(places) - 1)) & there,
-            moment_order=float(getattr(first, "moment_order", None) or np.nan),
-            example=str(ds.environment.values[places[0]]),
+    text = f"bootstrap of the maximum, {100 * level:g}%, {seeds_note(first)}"
+    return xr.concat(parts, "family", join="outer").assign_attrs(first.attrs | {"band": text})
+
+
+def _family(games: xr.DataArray, family: gaps.Family, level: float) -> xr.Dataset:
+    """Returns the worst gaps of one family, by policy."""
+    found = []
+    for policy in games.policy.values:
+        own = games.sel(policy=policy).dropna("round", how="all").dropna("seed")
+        one = gaps.worst_gap(own, family.gaps, level=level)
+        found.append(
+            one.rename(regret="regret_mean", low="regret_low", high="regret_high").rename(
+                exponent="slope", exponent_low="low", exponent_high="high"
+            )
         )
-        if "regret" in ds:
-            part["games"] = ds.regret.reset_coords(drop=True).isel(environment=places).isel(environment=worst)
-        parts.append(part.drop_vars("environment", errors="ignore").expand_dims(family=[name]))
-    out = xr.concat(parts, "family", join="outer")
-    text = f"normal, {100 * level:g}%, over all gaps (Bonferroni), {seeds_note(ds)}"
-    return out.assign_attrs(ds.attrs | {"band": text, "gaps": max(map(len, families.values()))})
+    part = xr.concat(found, xr.DataArray(games.policy.values, dims="policy", name="policy"), join="outer")
+    part["edge"] = part.edge.fillna(False).astype(bool)
+    order = np.nan if family.moment_order is None else family.moment_order
+    return part.assign(moment_order=order, example=family.labels[0]).expand_dims(family=[family.label])
 
 
 def worst_gap(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxbandit.analysis import gaps, growth
+from jaxbandit.analysis import gaps, growth, statistics
 from jaxbandit.published.tables import Maker, Results, interval_text, markdown, number
 
 DOUBLINGS = 6  # gains that a table shows
@@ -96,3 +96,24 @@ def growth_of(measure: str, environments: dict[str, str]) -> Maker:
 
 def _limits(value: float, low: float, high: float, digits: int = 2) -> str:
     return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def extra_logarithm(results: Results) -> str:
+    """Makes a table of uniINF's regret on hard pairs beside the prediction of its skipping phase.
+
+    Until the threshold reaches the size l of the losses, uniINF skips all of them. That takes 32 K log T ln(l / C_1)
+    skips, and costs 16 K log T l ln(l / C_1). Pairs whose prediction is above what uniform play loses are left out.
+    """
+    heads = ["K", "alpha", "gap", "predicted", "mean regret of uniINF (95 %)", "measured over predicted"]
+    rounds, lines = results.study.rounds()[-1], []
+    for family in gaps.families(results.environments):
+        for label, gap in zip(family.labels, family.gaps, strict=True):
+            arms, power = family.num_arms, 1 / ((family.moment_order or 2) - 1)
+            size, first = (2 * gap) ** -power, 1 / (1 - 1 / arms)  # C_1 = S_1 / (4 (1 - x)) with S_1 = 4 and x = 1/K
+            predicted = 16 * arms * np.log(rounds) * size * np.log(size / first) if size > first else 0.0
+            if 0 < predicted < 0.9 * rounds * gap * (1 - 1 / arms):
+                found = statistics.band(results.regret("uniinf", label).isel(round=-1))
+                value, low, high = (float(found[name]) for name in ("mean", "low", "high"))
+                words = [str(arms), f"{family.moment_order:g}", f"{gap:g}", number(predicted)]
+                lines.append([*words, interval_text(value, low, high), f"{value / predicted:.2f}"])
+    return markdown(heads, lines, left=2)

@@ -7,7 +7,7 @@ To publish a table, add a line here, put ``<!-- reproduce NAME -->`` and ``<!-- 
 import dataclasses
 from collections.abc import Callable
 
-from jaxbandit.published import tables
+from jaxbandit.published import findings, tables
 from jaxbandit.published.tables import Results
 
 
@@ -24,17 +24,75 @@ class Table:
     make: Callable[[Results], str]
 
 
+_TIES = {
+    f"pareto[means={means},tail_index={tail:g}]": f"{best} best, tail {tail:g}"
+    for tail in (1.3, 1.6, 2.5)
+    for best, means in (("one", "0.5,1x3"), ("two", "0.5x2,1x2"), ("three", "0.5x3,1"))
+}
+
+_LAWS = {
+    "pareto": "Pareto",
+    "student_t": "Student t",
+    "lognormal": "log-normal",
+    "hard_pair": "hard pair",
+    "tail_reversed[tail_index=1.1111]": "tail-reversed, alpha = 1.1",
+    "tail_reversed[tail_index=1.3333]": "tail-reversed, alpha = 1.3",
+    "tail_reversed[tail_index=1.5556]": "tail-reversed, alpha = 1.5",
+}
+_JACKPOTS = {
+    f"jackpot[probability={start},gain={gain},": f"jackpot {gain}"
+    for start, gain in (
+        ("0.5x2", 2),
+        ("0.2,0.5", 5),
+        ("0.1,0.5", 10),
+        ("0.05,0.5", 20),
+        ("0.01,0.5", 100),
+        ("0.001,0.5", 1000),
+    )
+}
+_REFLECTED = {
+    f"reflected[law=Pareto(means=0.5,1, tail_index={tail})]": f"reflected, tail {tail}" for tail in (1.2, 1.5556)
+}
+
+_SHAPES = {
+    **{f"pareto[means={1 - gap:g},1x9]": f"gap {gap:g}" for gap in (0.05, 0.1, 0.2, 0.4, 0.8)},
+    "pareto[means=0.5,1]": "K = 2, gap 0.5",
+    "pareto[means=0.5,1x3]": "K = 4",
+    "pareto[means=0.5,1x19]": "K = 20",
+    "pareto[means=0.5,1x49]": "K = 50",
+    "pareto[means=0.2,0.3,1x8]": "gaps 0.1 and 0.8 (8 times)",
+    "pareto[means=0.2,0.3x9]": "gap 0.1, losses 0.3",
+}
+
+_TAILS = {1.3333: 1.3, 1.5556: 1.5, 1.8889: 1.8}
+_KNOWN = {f"pareto[tail_index={tail}]": f"`pareto`, alpha = {alpha}" for tail, alpha in _TAILS.items()} | {
+    f"shifting[law=Pareto(means=0.8,1x9, tail_index={tail})]": f"`shifting`, alpha = {alpha}"
+    for tail, alpha in _TAILS.items()
+}
+
 TABLES: dict[str, Table] = {
-    "failures": Table("failures", tables.pairs(growing=False)),
-    "jackpot": Table("jackpot", tables.final_regret({"jackpot": "`jackpot`", "reflected": "`reflected`"})),
-    "tail_reversed": Table(
-        "tail_reversed",
+    "headline": Table(
+        "headline",
         tables.final_regret(
-            {
-                "tail_reversed[tail_index=1.1111]": "`tail_reversed`, alpha = 1.1",
-                "tail_reversed[tail_index=1.5556]": "`tail_reversed`, alpha = 1.5",
-                "pareto": "`pareto`, alpha = 1.5",
-            }
+            {"pareto": "`pareto`", "shifting[law=Pareto(means=0.8,": "`shifting`"}, given=True, quantile=True
         ),
     ),
+    "shifting-gaps": Table("headline", tables.sweep("gap", ["shifting"])),
+    "both_worlds": Table("both_worlds", tables.final_regret(given=True)),
+    "misspecification": Table("misspecification", tables.sweep("moment_bound_factor")),
+    "ablation": Table("ablation", tables.final_regret()),
+    "minimax": Table("minimax", findings.worst_gaps),
+    "extra-logarithm": Table("minimax", findings.extra_logarithm),
+    "ties": Table("ties", findings.gains(_TIES)),
+    "ties-scale": Table(
+        "ties-scale", findings.growth_of("scale", {k: v for k, v in _TIES.items() if "three" not in v})
+    ),
+    "laws": Table("laws", tables.final_regret(_LAWS)),
+    "assumption": Table("assumption", tables.final_regret(_JACKPOTS | _REFLECTED)),
+    "corruption": Table("corruption", tables.sweep("budget", shown="{:,.0f}".format)),
+    "horizon": Table("horizon", tables.sweep("horizon", shown="{:,.0f}".format)),
+    "units": Table("units", tables.sweep("unit", relative=True)),
+    "shape": Table("shape", tables.final_regret(_SHAPES)),
+    "equal_knowledge": Table("equal_knowledge", tables.final_regret(_KNOWN, given=True)),
+    "failures": Table("failures", tables.pairs(growing=False)),
 }

@@ -239,7 +239,19 @@ def _places(value: float, places: int) -> str:
 
 def _rate(found: xr.Dataset) -> str:
     rate, low, high = (100 * float(found[name]) for name in ("probability", "low", "high"))
-    return f"{rate:.2g} % ({low:.2g} to {high:.2g})"
+    return f"{_share(rate)} % ({_share(low)} to {_share(high)})"
+
+
+def _share(percent: float) -> str:
+    """Returns a percentage to two digits, or to whole ones from 10 on.
+
+    Example:
+      >>> _share(0.00371), _share(5.23), _share(99.96), _share(100.0)
+      ('0.0037', '5.2', '99.96', '100')
+    """
+    if 99 < percent < 100:
+        return f"{percent:.2f}"
+    return f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
 
 
 def _stop(regret: xr.DataArray, results: Results) -> str:

@@ -31,9 +31,7 @@ def test_the_worst_gap_is_the_largest_mean_and_has_the_exponent_of_the_envelope(
     worst = GAPS[means.argmax("environment").transpose("policy", "round").values]
     np.testing.assert_allclose(found.gap, worst)
     assert (found.edge.values == ((worst == GAPS[0]) | (worst == GAPS[-1]))).all() and not found.edge.all()
-    assert (found.regret_low < found.regret_mean).all() and (found.regret_mean < found.regret_high).all()
-    stats = jb.summary(ds, level=1 - 0.05 / len(GAPS))
-    np.testing.assert_allclose(found.regret_high, stats.regret_high.max("environment").transpose("policy", "round"))
+    assert (found.regret_low < found.regret_high).all() and (found.regret_low <= found.regret_mean).all()
     np.testing.assert_allclose(found.slope, 2 / 3, atol=0.05)  # the grid of gaps is coarse
     assert (found.low < found.slope).all() and float(found.moment_order) == 1.5
 
@@ -59,7 +57,7 @@ def test_the_figure_has_curves_exponents_and_a_guide(shown):
     rounds, values = guide.get_data()
     np.testing.assert_allclose(np.diff(np.log(values)) / np.diff(np.log(rounds)), 1 / 1.5)
     assert rounds[0] >= ROUNDS[-1] / 8
-    assert "over all gaps (Bonferroni), 64 seeds" in shown["note"][-1].replace("\n", " ")
+    assert "bootstrap of the maximum, 95%, 64 seeds" in shown["note"][-1].replace("\n", " ")
 
 
 def test_the_headline_has_three_panels_of_one_colour_a_policy(shown, tmp_path):
