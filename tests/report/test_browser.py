@@ -38,7 +38,7 @@ def test_the_page_in_a_browser(tmp_path):
         found.pressed = document.querySelector(".chip[data-policy='3']").getAttribute("aria-pressed");
         await click("#no-policies");
         found.none = curves();
-        found.says = document.querySelector(".says").textContent;
+        found.says = document.querySelector("#curves .says").textContent;
         await click("#all-policies");
         await choose("#filters select", "4");
         found.filtered = curves();
