@@ -122,7 +122,7 @@ def _asked(findings: Findings) -> str:
     stats = findings.stats
     seeds = stats.seeds.values[stats.seeds.values > 0]
     lengths = stats["round"].where(stats.regret_mean.notnull()).max("round").fillna(0)  # policies may stop earlier
-    rounds = words.number(float((stats.seeds * lengths).sum()))
+    rounds = words.power(float((stats.seeds * lengths).sum()))
     return (
         f"{words.count(stats.sizes['policy'], 'policy')} in {words.count(stats.sizes['environment'], 'environment')}, "
         f"{int(stats['round'][-1]):,} rounds, {_range(seeds)} seeds a pair: {int(stats.seeds.sum()):,} games, "

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import risk, statistics
+from jaxbandit.game import is_stationary
 from jaxbandit.report import words
 from jaxbandit.report.names import pretty
 from jaxbandit.report.verdicts import Verdict
@@ -139,7 +140,8 @@ def _mean(found: xr.Dataset, best: str, environment: Any, gaps: risk.Gaps | None
     if gaps is None:
         if environment is None:
             return Answer("", "because the environment's gaps are not known")
-        return Answer("", "because this environment changes or has no gap, so a failure is not defined")
+        reason = "all arms are equally good" if is_stationary(environment) else "this environment changes"
+        return Answer("", f"because {reason}, so a failure is not defined")
     row = found.sel(policy=best)
     rivals = [str(rival) for rival in row.rival.values if rival != best]
     open_ = [rival for rival in rivals if not bool(row.better.sel(rival=rival))]

@@ -12,7 +12,7 @@ from jaxbandit.report.panel import Panel, Render
 from jaxbandit.report.points import as_json, shown
 
 MOST = 12  # environments that have a figure; the others can be chosen in the explorer
-FLOOR = 1e-4  # a logarithmic axis starts at this share of the largest regret or above
+FLOOR = 1e-6  # a logarithmic axis starts at this share of the largest regret or above
 
 
 def panel(findings: Findings, data: dict[str, Any], render: Render) -> Panel:

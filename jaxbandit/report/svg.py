@@ -150,7 +150,7 @@ def figure(
 
 
 def _drawn(line: Line, across, up, y: Axis) -> str:
-    seen = [(a, b) for a, b in zip(line.x, line.y, strict=True) if math.isfinite(b) and not (y.log and b <= 0)]
+    seen = [(a, b) for a, b in zip(line.x, line.y, strict=True) if math.isfinite(b) and not (y.log and b < y.low)]
     out = []
     if line.low is not None and line.high is not None:
         band = [

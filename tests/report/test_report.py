@@ -98,7 +98,7 @@ def test_a_policy_that_stops_earlier_is_named_and_not_ranked(tmp_path):
     assert "Not ranked, as they stop before the last round: uniform" in page
     whole, last = ds.sizes["seed"] * ds.sizes["environment"], int(ds["round"][-1])
     rounds = whole * (last * (ds.sizes["policy"] - 1) + half)
-    assert f"{words.number(float(rounds))} rounds in all" in page
+    assert f"{words.power(float(rounds))} rounds in all" in page
     assert "ranked policy" not in written(study(), tmp_path)
 
 
