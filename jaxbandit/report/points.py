@@ -16,6 +16,7 @@ from jaxbandit.report.names import pretty, short
 from jaxbandit.theory import bounds
 
 DIGITS = 5  # significant digits of a number on the page
+SPREAD = 3  # those of the band that shows the spread of the games
 AT_FIRST = 8  # curves that are drawn before a reader chooses more
 DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}  # plotly's names of style.LINES
 
@@ -69,7 +70,10 @@ def explorer(findings: Findings) -> dict[str, Any]:
             for point, one, brief in zip(policies, of_policies, short(policies), strict=True)
         ],
         "environments": points(ds, "environment"),
-        "curves": {name: [[compact(c) for c in row] for row in values.values] for name, values in curves.items()},
+        "curves": {
+            name: [[compact(c, SPREAD if name.startswith("rare") else DIGITS) for c in row] for row in values.values]
+            for name, values in curves.items()
+        },
         "bounds": [_bound(findings, str(label)) for label in ds.environment.values],
         "shown": shown(findings),
         "band": f"of the mean: {stats.attrs['band']}",
@@ -126,9 +130,9 @@ def look(n: int) -> dict[str, Any]:
     return {"light": found["color"], "dark": dark, "dash": DASHES[found["linestyle"]]}
 
 
-def compact(values: np.ndarray) -> list[float | int | None] | None:
+def compact(values: np.ndarray, digits: int = DIGITS) -> list[float | int | None] | None:
     """Rounds a curve to few digits; a missing value becomes None."""
-    numbers = [_short(float(value)) for value in values]
+    numbers = [_short(float(value), digits) for value in values]
     return None if all(number is None for number in numbers) else numbers
 
 
@@ -150,11 +154,11 @@ def _plain(data: Any) -> Any:
     return data if data is None or isinstance(data, bool | int | str) else str(data)
 
 
-def _short(value: float) -> float | int | None:
+def _short(value: float, digits: int = DIGITS) -> float | int | None:
     if not math.isfinite(value):
         return None
-    short = float(f"{value:.{DIGITS}g}")
-    return int(short) if short == int(short) and abs(short) < 1e15 else short
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
 
 
 def _value(value: Any) -> float | str | None:

@@ -12,6 +12,7 @@ from jaxbandit.report.panel import Panel, Render
 from jaxbandit.report.points import as_json, shown
 
 MOST = 12  # environments that have a figure; the others can be chosen in the explorer
+PLACES = 48  # rounds that a small figure draws
 FLOOR = 1e-6  # a logarithmic axis starts at this share of the largest regret or above
 
 
@@ -37,6 +38,8 @@ def panel(findings: Findings, data: dict[str, Any], render: Render) -> Panel:
 def small_multiples(findings: Findings, data: dict[str, Any]) -> dict[str, str]:
     """Draws regret over rounds in every environment that has games; by label."""
     stats = findings.stats
+    if stats.sizes["round"] > PLACES:
+        stats = stats.isel(round=np.unique(np.linspace(0, stats.sizes["round"] - 1, PLACES).round().astype(int)))
     chosen = shown(findings)
     short = names.short(data["policies"])
     dashes = [svg.DASHES[look["linestyle"]] for look in style.looks(stats.policy.values)]

@@ -13,7 +13,7 @@ import xarray as xr
 import jaxbandit as jb
 from jaxbandit import report
 from jaxbandit.analysis import risk
-from jaxbandit.plots import style
+from jaxbandit.plots import looks, style
 from jaxbandit.report import environments, findings, headline, names, outcomes, points, svg, sweeps
 from tests.support.browser import WAIT, visit
 from tests.support.report_cases import environments_of, kept_as_summary, study, written
@@ -167,6 +167,10 @@ def test_a_quick_run_is_marked(tmp_path):
     assert jb.run(small, tmp_path / "out").attrs["quick"] == 1
 
 
+def test_a_page_is_at_most_two_megabytes(page):
+    assert len(page.encode()) <= 2_000_000
+
+
 def test_labels_are_those_of_the_papers(page):
     text = " ".join(Seen(page).text)
     assert "uniINF[initial_scale=4]" in text.replace("[ ", "[")
@@ -181,8 +185,8 @@ def test_a_policy_has_one_colour_on_page_and_print():
     data = points.explorer(findings.find(ds))
     assert [point["light"] for point in data["policies"]] == [look["color"] for look in style.looks(ds.policy.values)]
     for point in data["policies"]:
-        assert style.contrast(point["light"], style.PAPER) >= 3
-        assert style.contrast(point["dark"], style.DARK_PAPER) >= 3
+        assert looks.contrast(point["light"], "#FFFFFF") >= 3
+        assert looks.contrast(point["dark"], looks.DARK_PAGE) >= 3
 
 
 def test_the_trust_bar_names_what_is_wrong():
