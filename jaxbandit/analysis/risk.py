@@ -33,8 +33,8 @@ class Gaps(NamedTuple):
 
 
 def gaps_of(environment: Any) -> Gaps | None:
-    """Returns the gaps of a stationary environment; None if it changes, or all arms are equally good."""
-    if not is_stationary(environment):
+    """Returns the gaps of a stationary environment; None if it is None or changes, or all arms are equally good."""
+    if environment is None or not is_stationary(environment):
         return None
     means = np.asarray(environment.means(1), np.float64)
     gaps = means - means.min()
@@ -92,7 +92,8 @@ def claims(ds: xr.Dataset, environments: Mapping[str, Any], *, level: float = 0.
 
     Args:
       ds: A dataset with ``regret`` by ``policy``, ``environment``, ``seed`` and ``round``.
-      environments: The environments by label; those that change have no gaps, and no claim on the mean.
+      environments: The environments by label, or None for an unknown one; unknown environments and those that change
+        have no gaps, and no claim on the mean.
       level: Confidence, over all comparisons in an environment.
 
     Returns:

@@ -14,7 +14,7 @@ from jaxbandit.report.sensitivity import remarks
 from jaxbandit.search import study as search_study
 from jaxbandit.sensitivity.run import FOLDER, STUDY
 
-COMMON = ("title", "jaxbandit", "dtype", "seed")  # attributes that all answers of a study share
+COMMON = ("title", "jaxbandit", "commit", "dtype", "seed")  # attributes that all answers of a study share
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +27,7 @@ class Answers:
       commands: The commands of the command line that made them.
       attrs: The attributes they have in common: title, version, seed.
       study: The study file, if it was kept.
+      quick: Whether one of them was cut down by ``--quick``.
     """
 
     panels: list[Panel]
@@ -34,6 +35,7 @@ class Answers:
     commands: list[str]
     attrs: dict[str, Any]
     study: str
+    quick: bool
 
 
 def answers(directory: pathlib.Path, render: Render) -> Answers | None:
@@ -61,7 +63,11 @@ def answers(directory: pathlib.Path, render: Render) -> Answers | None:
         return None
     attrs = {name: value for ds in reversed(kept) for name, value in ds.attrs.items()}
     study = study or str(attrs.get("study", ""))
-    return Answers(panels, troubles, commands, {name: attrs[name] for name in COMMON if name in attrs}, study)
+    quick = any(ds.attrs.get("quick") for ds in kept)
+    if quick:
+        troubles.insert(0, f"{' and '.join(commands)}: a quick run, cut down by --quick, so nothing is claimed")
+    common = {name: attrs[name] for name in COMMON if name in attrs}
+    return Answers(panels, troubles, commands, common, study, quick)
 
 
 def _sensitivity(directory: pathlib.Path) -> dict[str, xr.Dataset]:

@@ -16,6 +16,7 @@ from jaxbandit import plots
 from jaxbandit.analysis import final
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import with_bands
+from jaxbandit.report.outcomes import Outcome, outcomes
 from jaxbandit.report.verdicts import Verdict, verdicts
 from jaxbandit.store.assemble import load, opened
 from jaxbandit.store.directory import Store
@@ -34,6 +35,7 @@ class Findings:
       notes: Warnings that occurred while the dataset was opened.
       environments: The environments by label, if they are known.
       no_environments: The reason if they are not known.
+      outcomes: The risk of every policy and the answers to the two questions, environment by environment.
     """
 
     ds: xr.Dataset
@@ -42,6 +44,12 @@ class Findings:
     notes: list[str]
     environments: Mapping[str, Any]
     no_environments: str
+    outcomes: list[Outcome]
+
+    @property
+    def quick(self) -> bool:
+        """Returns whether the study was cut down by ``--quick``."""
+        return bool(self.ds.attrs.get("quick"))
 
 
 def find(
@@ -79,7 +87,8 @@ def find(
     stats = with_bands(ds, stats, method=method, simultaneous=simultaneous)
     notes = [str(warning.message) for warning in caught]
     known, why = (environments, "") if environments is not None else _environments(ds, data, trust)
-    return Findings(ds, stats, verdicts(ds, stats), notes, known, why)
+    order = verdicts(ds, stats)
+    return Findings(ds, stats, order, notes, known, why, outcomes(ds, stats, order, known))
 
 
 def has_games(directory: pathlib.Path) -> bool:

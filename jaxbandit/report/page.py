@@ -1,5 +1,7 @@
 """The page: panels, styles, scripts and plotly.js in one file that needs no network."""
 
+import base64
+import hashlib
 import os
 import pathlib
 import time
@@ -8,13 +10,16 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbandit.report import sections, words
+from jaxbandit.report import points, sections, words
 from jaxbandit.report.answers import answers
-from jaxbandit.report.findings import find, has_games
+from jaxbandit.report.findings import Findings, find, has_games
+from jaxbandit.report.names import pretty
 from jaxbandit.report.panel import Panel
 from jaxbandit.version import __version__
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
+BUNDLE = pathlib.Path(__file__).parent / "plotly" / "plotly-cartesian.min.js"  # plotly.js 4.1.1, MIT licence beside it
+SCRIPTS = ("figures.js", "picker.js", "curves.js", "heat.js", "sensitivity.js", "start.js")
 
 
 def write(
@@ -37,7 +42,7 @@ def write(
       path: The file to write; default ``report.html`` beside the data.
       method: The method of the bands, ``"normal"`` or ``"bootstrap"`` over seeds.
       simultaneous: Whether a band covers its whole curve at once.
-      panels: Further parts of the page, shown before the ranking.
+      panels: Further parts of the page, shown before all numbers.
       environments: The environments by label, for lower bounds and proved orders; default those of the study.
       data: The directory of the study's tables, if it names any.
       trust: Whether to import environments of classes that are not part of jaxbandit. Without it, nothing that the
@@ -53,10 +58,10 @@ def write(
       >>> ds = jb.simulate([jb.Uniform(), jb.UCB1()], environment, horizon=100, num_seeds=16)
       >>> with tempfile.TemporaryDirectory() as directory:
       ...     page = report.write(ds, f"{directory}/report.html").read_text(encoding="utf-8")
-      >>> "<strong>ucb1</strong> has the least mean regret in 1 of 1 environment" in " ".join(page.split())
+      >>> "UCB1 has the least mean regret in 1 of 1 environment" in page
       True
     """
-    environment, plotly_js, as_json = _libraries()
+    environment = _environment()
     if path is None:
         if isinstance(source, xr.Dataset):
             raise ValueError("path is missing: a dataset has no directory for the report; pass path='report.html'")
@@ -75,30 +80,32 @@ def write(
     name = "" if isinstance(source, xr.Dataset) else pathlib.Path(source).resolve().name
     made = list(sections.panels(findings, render, list(panels), further, name))
     attrs = findings.ds.attrs if findings is not None else further.attrs if further else {}
+    scripts = [_file("theme.js"), BUNDLE.read_text(encoding="utf-8"), "\n".join(map(_file, SCRIPTS))]
     content = render(
         "page.html",
         title=str(attrs.get("title", "")) or "Regret study",
         panels=made,
-        drawings={name: as_json(drawing) for panel in made for name, drawing in panel.drawings().items()},
-        plotly=plotly_js,
+        drawings={name: points.as_json(drawing) for panel in made for name, drawing in panel.drawings().items()},
+        scripts=scripts,
+        hashes=[_hash(script) for script in scripts],
+        colours=_colours(findings),
+        quick=findings.quick if findings is not None else bool(further and further.quick),
         version=__version__,
         now=time.strftime("%Y-%m-%d %H:%M"),
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
+        path.write_text(content, encoding="utf-8", newline="\n")
     except OSError as error:
         raise ValueError(f"cannot write {path}: {error.strerror or error}; give another path with --out") from None
     return path
 
 
-def _libraries() -> tuple[Any, str, Any]:
-    """Returns Jinja's environment, the text of plotly.js, and plotly's encoder of figures."""
+def _environment() -> Any:
+    """Returns Jinja's environment with the filters of the templates."""
     try:
         import jinja2
         import markupsafe
-        import plotly.io
-        import plotly.offline
     except ImportError as error:
         raise ValueError(
             f"a report needs {error.name}, which is not installed; install it with pip install 'jaxbandit[report]'"
@@ -117,13 +124,23 @@ def _libraries() -> tuple[Any, str, Any]:
         "lower_first": lambda text: text[:1].lower() + text[1:],
         "listed": words.listed,
         "breakable": lambda label: markupsafe.Markup(words.breakable(str(label))),
+        "pretty": pretty,
+        "policy": lambda label: markupsafe.Markup(words.breakable(pretty(label))),
     }
-    environment.globals |= {"times": words.times, "limits": words.limits, "count": words.count, "file": _file}
+    shared = {"times": words.times, "limits": words.limits, "rate": words.rate, "count": words.count, "file": _file}
+    environment.globals |= shared
+    return environment
 
-    def as_json(drawing: Any) -> str:
-        return str(plotly.io.json.to_json_plotly(drawing)).replace("<", "\\u003c")
 
-    return environment, plotly.offline.get_plotlyjs(), as_json
+def _colours(findings: Findings | None) -> dict[str, list[str]]:
+    """Returns the colours of the policies on a light and on a dark page."""
+    looks = points.looks([str(label) for label in findings.ds.policy.values]) if findings is not None else []
+    return {theme: [look[theme] for look in looks] for theme in ("light", "dark")}
+
+
+def _hash(script: str) -> str:
+    """Returns what the content policy says about a script: the browser runs no other."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
 def _file(name: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ import xarray as xr
 from jaxbandit import plots
 from jaxbandit.plots import style
 from jaxbandit.report.findings import Findings
+from jaxbandit.report.names import pretty, short
 from jaxbandit.theory import bounds
 
 DIGITS = 5  # significant digits of a number on the page
+SPREAD = 3  # those of the band that shows the spread of the games
 AT_FIRST = 8  # curves that are drawn before a reader chooses more
 DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}  # plotly's names of style.LINES
 
@@ -35,7 +38,7 @@ def points(ds: xr.Dataset, side: str) -> list[dict[str, Any]]:
             if re.search(rf"(?<!\w){re.escape(field)}=", inside)
         }
         there = {field: value for field, value in values.items() if value not in (None, "")}
-        found.append({"label": label, "name": name, "values": there})
+        found.append({"label": label, "name": name, "values": there, "shown": pretty(label), "title": pretty(name)})
     for point in found:  # a field that never varies within a class is not a choice
         alike = [other["values"] for other in found if other["name"] == point["name"]]
         point["swept"] = [f for f in point["values"] if len({str(values.get(f)) for values in alike}) > 1]
@@ -43,7 +46,7 @@ def points(ds: xr.Dataset, side: str) -> list[dict[str, Any]]:
     for point in found:
         point["values"] = {field: point["values"][field] for field in point.pop("swept")}
         if (point["name"], point["values"]) in seen:  # only its label distinguishes it
-            point |= {"name": point["label"], "values": {}}
+            point |= {"name": point["label"], "values": {}, "title": point["shown"]}
         seen.append((point["name"], point["values"]))
     return found
 
@@ -58,13 +61,21 @@ def explorer(findings: Findings) -> dict[str, Any]:
         "rare_low": stats.regret_quantile.sel(quantile=0.05),
         "rare_high": stats.regret_quantile.sel(quantile=0.95),
     }
+    policies = points(ds, "policy")
+    of_policies = looks([str(label) for label in ds.policy.values])
     return {
         "rounds": [int(n) for n in ds["round"].values],
-        "policies": [point | look(n) for n, point in enumerate(points(ds, "policy"))],
+        "policies": [
+            point | one | {"brief": brief}
+            for point, one, brief in zip(policies, of_policies, short(policies), strict=True)
+        ],
         "environments": points(ds, "environment"),
-        "curves": {name: [[compact(c) for c in row] for row in values.values] for name, values in curves.items()},
+        "curves": {
+            name: [[compact(c, SPREAD if name.startswith("rare") else DIGITS) for c in row] for row in values.values]
+            for name, values in curves.items()
+        },
         "bounds": [_bound(findings, str(label)) for label in ds.environment.values],
-        "shown": _shown(findings),
+        "shown": shown(findings),
         "band": f"of the mean: {stats.attrs['band']}",
         "rare": "5 to 95 % of the games",
         "heat": style.HEAT.capitalize(),
@@ -86,7 +97,7 @@ def has_heat(data: dict[str, Any]) -> bool:
     return sum(max(len(side) > 1, *(len(point["values"]) for point in side)) for side in sides) > 1
 
 
-def _shown(findings: Findings) -> list[int]:
+def shown(findings: Findings) -> list[int]:
     """Selects the policies drawn at first: all if they are few, else the best of each class, then the next ones."""
     labels = [str(label) for label in findings.ds.policy.values]
     if len(labels) <= AT_FIRST:
@@ -103,29 +114,51 @@ def _shown(findings: Findings) -> list[int]:
     return sorted(labels.index(label) for label in chosen)
 
 
+def looks(labels: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns colours and dashes of policies on a light and on a dark page, the same as in figures for print."""
+    light, dark = style.looks(labels), style.looks(labels, dark=True)
+    return [
+        {"light": one["color"], "dark": other["color"], "dash": DASHES[one["linestyle"]]}
+        for one, other in zip(light, dark, strict=True)
+    ]
+
+
 def look(n: int) -> dict[str, Any]:
-    """Returns colours and dashes of point ``n`` on a light and on a dark page."""
-    looks = style.look(n)
-    dark = style.ON_DARK.get(looks["color"], looks["color"])
-    return {"light": looks["color"], "dark": dark, "dash": DASHES[looks["linestyle"]]}
+    """Returns colours and dashes of environment ``n`` on a light and on a dark page."""
+    found = style.look(n)
+    dark = style.ON_DARK.get(found["color"], found["color"])
+    return {"light": found["color"], "dark": dark, "dash": DASHES[found["linestyle"]]}
 
 
-def compact(values: np.ndarray) -> list[float | int | None] | None:
+def compact(values: np.ndarray, digits: int = DIGITS) -> list[float | int | None] | None:
     """Rounds a curve to few digits; a missing value becomes None."""
-    numbers = [_short(float(value)) for value in values]
+    numbers = [_short(float(value), digits) for value in values]
     return None if all(number is None for number in numbers) else numbers
 
 
 def as_json(data: Any) -> str:
-    """Returns JSON that is safe in a script element: nothing in it ends the element."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    """Returns JSON that is safe in a script element: nothing in it ends the element. Infinity and NaN become null."""
+    return json.dumps(_plain(data), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-def _short(value: float) -> float | int | None:
+def _plain(data: Any) -> Any:
+    """Replaces arrays by lists, and numbers that JSON does not have by None."""
+    if isinstance(data, Mapping):
+        return {str(key): _plain(value) for key, value in data.items()}
+    if isinstance(data, np.ndarray | np.generic):
+        return _plain(data.tolist())
+    if isinstance(data, list | tuple):
+        return [_plain(value) for value in data]
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    return data if data is None or isinstance(data, bool | int | str) else str(data)
+
+
+def _short(value: float, digits: int = DIGITS) -> float | int | None:
     if not math.isfinite(value):
         return None
-    short = float(f"{value:.{DIGITS}g}")
-    return int(short) if short == int(short) and abs(short) < 1e15 else short
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
 
 
 def _value(value: Any) -> float | str | None:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit.analysis import growth
 from jaxbandit.plots import style
-from jaxbandit.report import words
+from jaxbandit.report import svg, words
+from jaxbandit.report.names import pretty
 from jaxbandit.report.panel import Panel, Render
 from jaxbandit.report.points import DASHES
 from jaxbandit.search.study import Found
@@ -43,17 +45,29 @@ def tuning(found: Sequence[Found], render: Render) -> Panel:
                 "values": values,
                 "regrets": regrets,
                 "difference": _interval(ds, "difference"),
+                "strip": strip(_interval(ds, "difference")),
+                "quick": bool(ds.attrs.get("quick")),
                 "within_noise": bool(ds.attrs["within_noise"]),
                 "verdict": ds.attrs["verdict"],
                 "steps": ds.sizes["step"],
                 "band": ds.attrs["band"],
             }
         )
-        ahead = f"{one.policy}: " if len(found) > 1 else ""
+        ahead = f"{pretty(one.policy)}: " if len(found) > 1 else ""
         views |= {f"{ahead}{name} over the steps": _way(ds.sel(parameter=name)) for name in ds.parameter.values}
         views[f"{ahead}the objective over the steps"] = _objective(ds)
-        views[f"{ahead}tuned against the default, on unseen environments and seeds"] = _gain(ds)
     return Panel("Tuning", render("tuning.html", rows=rows), views=views)
+
+
+def strip(difference: tuple[float, float, float]) -> dict[str, Any]:
+    """Places a difference with its limits on a linear axis that holds 0; places are in percent."""
+    finite = [value for value in (*difference, 0.0) if math.isfinite(value)]
+    room = 0.06 * (max(finite) - min(finite)) or 1.0
+    axis = svg.Axis(min(finite) - room, max(finite) + room)
+    names = ("dot", "low", "high", "zero")
+    places = [round(100 * axis.place(value), 2) if math.isfinite(value) else math.nan for value in (*difference, 0.0)]
+    ticks = [(round(100 * axis.place(value), 2), text) for value, text in axis.ticks(4)]
+    return dict(zip(names, places, strict=True)) | {"ticks": ticks}
 
 
 def worst(found: Sequence[Found], render: Render) -> Panel:
@@ -62,24 +76,33 @@ def worst(found: Sequence[Found], render: Render) -> Panel:
     for one in found:
         unit = " of the bound" if one.ds.attrs.get("objective") == "ratio" else ""
         for at in by_horizon(one.ds):
-            instance = ", ".join(f"{name} = {float(at.worst.sel(parameter=name)):.4g}" for name in at.parameter.values)
+            values = {str(name): at.sel(parameter=name) for name in at.parameter.values}
+            instance = ", ".join(f"{name} = {float(value.worst):.4g}" for name, value in values.items())
             row = {
                 "policy": one.policy,
                 "environment": one.environment,
                 "horizon": int(at.horizon),
                 "instance": instance,
+                "edge": [name for name, value in values.items() if _on_edge(value)],
             }
             row |= {"regret": _interval(at, "regret"), "searched": float(at.searched), "unit": unit}
             rows.append(row | {"given": float(at.given_regret), "bound": float(at.bound)})
         if "slope" in one.ds:
-            slopes.append({"policy": one.policy, "environment": one.environment, "slope": _interval(one.ds, "slope")})
+            slopes.append({"policy": one.policy, "environment": one.environment, "slope": _exponent(one.ds)})
     for environment in dict.fromkeys(one.environment for one in found):
         here = [one for one in found if one.environment == environment and one.ds.sizes.get("horizon", 1) > 1]
         if here:
             views[f"Worst cases around {environment}"] = _curves(here)
     return Panel(
         "Worst cases",
-        render("worst.html", rows=rows, slopes=slopes, band=found[0].ds.attrs["band"], curves=bool(views)),
+        render(
+            "worst.html",
+            rows=rows,
+            slopes=slopes,
+            band=found[0].ds.attrs["band"],
+            curves=bool(views),
+            edges=any(row["edge"] for row in rows),
+        ),
         views=views,
     )
 
@@ -89,6 +112,16 @@ def failures(found: Sequence[Found], command: str) -> Iterator[str]:
     failed = sum(int(one.ds.attrs.get("failed", 0)) for one in found)
     if failed:
         yield f"{failed:,} games of `jaxbandit {command}` failed: their state was not finite"
+
+
+def _on_edge(at: xr.Dataset) -> bool:
+    """Returns whether a worst value is at the edge of its range; False for results that did not store the range."""
+    return {"low", "high"} <= set(at) and at_edge(float(at.worst), float(at.low), float(at.high))
+
+
+def _exponent(ds: xr.Dataset) -> str:
+    """Returns the exponent of T with its interval, in the form that all tables have."""
+    return growth.exponent_text(*_interval(ds, "slope"), 0.0)
 
 
 def _way(ds: xr.Dataset) -> dict[str, Any]:
@@ -113,44 +146,15 @@ def _objective(ds: xr.Dataset) -> dict[str, Any]:
     return _figure(lines, "step", "objective")
 
 
-def _gain(ds: xr.Dataset) -> dict[str, Any]:
-    """Draws both regrets with their intervals; the paired difference, which is sharper, is printed under them."""
-    value, low, high = _interval(ds, "difference")
-    bars = {
-        "type": "bar",
-        "x": ["default", "tuned"],
-        "y": ds.regret.values,
-        "marker": {"color": [GREY, style.COLOURS[1]]},
-        "width": 0.5,
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": (ds.regret_high - ds.regret).values,
-            "arrayminus": (ds.regret - ds.regret_low).values,
-            "color": GREY,
-        },
-        "hovertemplate": "%{x}: %{y:,.4~g}<extra></extra>",
-        "showlegend": False,
-    }
-    said = f"paired difference {words.estimate((value, low, high))}"
-    return {
-        "data": [bars],
-        "layout": {
-            "xaxis": {"type": "category", "title": {"text": said}},
-            "yaxis": {"title": {"text": "regret"}, "rangemode": "tozero"},
-        },
-    }
-
-
 def _curves(found: Sequence[Found]) -> dict[str, Any]:
     """Draws regret over T of every policy, and in its colour the order of the lower bound of its worst instances."""
     lines = []
     looks = style.looks([one.policy for one in found])
     for one, look in zip(found, looks, strict=True):
         T = one.ds.horizon.values
-        text = one.policy
+        text = pretty(one.policy)
         if "slope" in one.ds:
-            text += f": T^{float(one.ds.slope):.2f}"
+            text += f": {_exponent(one.ds).split(' ')[0]}"
         drawn = _line(
             text, T, one.ds.regret.values, look["color"], mode="lines+markers", dash=DASHES[look["linestyle"]]
         )
@@ -165,7 +169,7 @@ def _curves(found: Sequence[Found]) -> dict[str, Any]:
     same = all(order.shape == orders[0].shape and np.allclose(order, orders[0], rtol=1e-3) for order in orders)
     for one, look in list(zip(found, looks, strict=True))[: 1 if same else None]:
         if np.isfinite(one.ds.bound.values).all():
-            text = bounds.LABELS["minimax"] + ("" if same else f" ({one.policy})")
+            text = bounds.LABELS["minimax"] + ("" if same else f" ({pretty(one.policy)})")
             colour = GREY if same else look["color"]
             lines.append(_line(text, one.ds.horizon.values, one.ds.bound.values, colour, dash="2px,4px"))
     axes = {name: {"type": "log", "tickformat": "~s"} for name in ("xaxis", "yaxis")}
@@ -181,7 +185,7 @@ def _line(
     return {
         "type": "scatter",
         "mode": mode,
-        "name": name,
+        "name": words.escaped(name),
         "x": x,
         "y": y,
         "line": {"color": colour, "dash": dash, "width": 2},
@@ -192,8 +196,8 @@ def _line(
 
 def _figure(lines: list[dict[str, Any]], x: str, y: str, **axes: Any) -> dict[str, Any]:
     layout: dict[str, Any] = {"legend": LEGEND, "hovermode": "x unified"}
-    layout |= {"xaxis": {"title": {"text": x}} | axes.get("xaxis", {})}
-    layout |= {"yaxis": {"title": {"text": y}} | axes.get("yaxis", {})}
+    layout |= {"xaxis": {"title": {"text": words.escaped(x)}} | axes.get("xaxis", {})}
+    layout |= {"yaxis": {"title": {"text": words.escaped(y)}} | axes.get("yaxis", {})}
     return {"data": lines, "layout": layout}
 
 

@@ -1,6 +1,5 @@
-"""The panels of every report in their order: the study, its winners and their significance, then the figures."""
+"""The panels of every report in their order: the findings, the figures, all numbers, warnings and provenance."""
 
-import collections
 import shlex
 import tomllib
 import urllib.parse
@@ -10,20 +9,18 @@ from typing import Any
 import numpy as np
 
 from jaxbandit.analysis import final
-from jaxbandit.analysis.multiples import NOTE, Multiples, multiples
-from jaxbandit.report import growth, tails, words
+from jaxbandit.report import environments, forest, growth, headline, numbers, rounds, sweeps, words
 from jaxbandit.report.answers import Answers
 from jaxbandit.report.findings import Findings
+from jaxbandit.report.names import pretty
 from jaxbandit.report.panel import Panel, Render
-from jaxbandit.report.points import as_json, explorer, has_heat
+from jaxbandit.report.points import explorer
 from jaxbandit.theory import assumptions
-
-MATRIX = 12  # the largest number of policies whose pairwise tests are shown as a table
-FEW = 8  # fewer seeds than this cause a warning about intervals and tests
 
 # The attributes of a run that the page shows, in this order; `study` and `warnings` are shown elsewhere.
 PROVENANCE = {
     "jaxbandit": "jaxbandit",
+    "commit": "commit",
     "jax": "jax",
     "jaxlib": "jaxlib",
     "numpy": "numpy",
@@ -46,7 +43,7 @@ PROVENANCE = {
 def panels(
     findings: Findings | None, render: Render, extra: list[Panel], answers: Answers | None = None, name: str = ""
 ) -> Iterator[Panel]:
-    """Yields every panel of the page; those of ``answers`` and ``extra`` come between the figures and the ranking.
+    """Yields every panel of the page; those of ``answers`` and ``extra`` come between the figures and all numbers.
 
     Args:
       findings: The results of the games; None for a directory that holds answers only.
@@ -55,81 +52,24 @@ def panels(
       answers: The results on sensitivity, tuning and worst cases.
       name: The name of the directory, for the commands that reproduce it.
     """
+    said = list(troubles(findings, answers))
     if findings is not None:
         data = explorer(findings)
-        yield Panel("Summary", summary(findings, render, len(list(troubles(findings, answers)))))
-        yield Panel("Regret over time", render("curves.html", data=as_json(data), bounds=any(data["bounds"])))
-        if has_heat(data):
-            yield Panel(
-                "Final regret at a glance",
-                render("heat.html", rounds=data["rounds"][-1], stopped=any(v.stopped for v in findings.verdicts)),
-            )
-        yield from filter(None, (growth.panel(findings, render), tails.panel(findings, render)))
+        yield headline.panel(findings, render, len(said))
+        yield forest.panel(findings, render)
+        yield from filter(None, [sweeps.panel(findings, data, render)])
+        yield rounds.panel(findings, data, render)
+        yield environments.panel(findings, render)
+        yield from filter(None, [growth.panel(findings, render)])
     yield from answers.panels if answers else ()
     yield from extra
     if findings is not None:
-        times = multiples(findings.stats, findings.environments)
-        yield Panel("Ranking", ranking(findings, render, times))
-    said = list(troubles(findings, answers))
+        yield numbers.panel(findings, render)
     yield Panel(
         "Failures and warnings",
         render("warnings.html", troubles=said, played=findings is not None, checked=assumptions.CHECKED),
     )
     yield Panel("Provenance", provenance(findings, render, answers, name))
-
-
-def summary(findings: Findings, render: Render, num_troubles: int) -> str:
-    """Writes the summary: the study, its winners and their significance."""
-    stats = findings.stats
-    played = int(stats.seeds.sum())
-    rounds = int(stats["round"][-1])
-    lengths = stats["round"].where(stats.regret_mean.notnull()).max("round").fillna(0)  # policies may stop earlier
-    stopped = list(dict.fromkeys(one.policy for verdict in findings.verdicts for one in verdict.stopped))
-    facts = {
-        "policies": f"{stats.sizes['policy']:,}",
-        "environments": f"{stats.sizes['environment']:,}",
-        "seeds a cell": _range(stats.seeds.values[stats.seeds.values > 0]),
-        "rounds": f"{rounds:,}",
-        "games": f"{played:,}",
-        "rounds in all": words.number(float((stats.seeds * lengths).sum())),
-    }
-    counts = collections.Counter(verdict.best.policy for verdict in findings.verdicts)
-    sure = collections.Counter(verdict.best.policy for verdict in findings.verdicts if verdict.is_sure)
-    winners = [(policy, n, sure[policy]) for policy, n in counts.most_common()]
-    return render(
-        "summary.html",
-        facts=facts,
-        winners=winners[:5],
-        others=len(winners) - 5,
-        verdicts=findings.verdicts,
-        outside=assumptions.outside_of(findings.ds.attrs),
-        tested=any(verdict.pairs is not None for verdict in findings.verdicts),
-        several=stats.sizes["policy"] > 1,
-        stopped=stopped,
-        unranked=any(verdict.stopped or verdict.missing for verdict in findings.verdicts),
-        partly=len(findings.verdicts) < stats.sizes["environment"],
-        negative=any(row.mean < 0 for verdict in findings.verdicts for row in verdict.rows),
-        troubles=num_troubles,
-        level=f"{100 * findings.verdicts[0].level:g}%",
-    )
-
-
-def ranking(findings: Findings, render: Render, times: Multiples) -> str:
-    """Writes the ranking of the policies in every environment, with tests and multiples of lower bounds."""
-    verdicts = findings.verdicts
-    tests = list(dict.fromkeys(verdict.test for verdict in verdicts))
-    return render(
-        "ranking.html",
-        verdicts=verdicts,
-        outside=assumptions.outside_of(findings.ds.attrs),
-        tests=tests,
-        matrix=MATRIX,
-        level=f"{100 * verdicts[0].level:g}%",
-        tested=any(verdict.pairs is not None for verdict in verdicts),
-        multiples=times,
-        bounded={environment for _, environment in times},
-        about_bound=NOTE,
-    )
 
 
 def troubles(findings: Findings | None, answers: Answers | None = None) -> Iterator[str]:
@@ -140,10 +80,14 @@ def troubles(findings: Findings | None, answers: Answers | None = None) -> Itera
 
 def _troubles_of_games(findings: Findings) -> Iterator[str]:
     stats = findings.stats
-    yield from final.failures(stats)
+    if findings.quick:
+        yield "this is a quick run: --quick cut its rounds, seeds and sweeps, so nothing is claimed; run it in full"
+    named = stats.assign_coords(policy=[pretty(label) for label in stats.policy.values])
+    yield from final.failures(named)
     asked = int(findings.ds.attrs.get("num_seeds", 0))
     empty = [
-        f"{stats.policy.values[p]} in {stats.environment.values[e]}" for p, e in np.argwhere(stats.seeds.values == 0)
+        f"{pretty(stats.policy.values[p])} in {stats.environment.values[e]}"
+        for p, e in np.argwhere(stats.seeds.values == 0)
     ]
     if empty:
         yield f"{words.count(len(empty), 'cell')} not played yet: {words.listed(empty)}; run the study again"
@@ -153,8 +97,8 @@ def _troubles_of_games(findings: Findings) -> Iterator[str]:
     least = int(stats.seeds.where(stats.seeds > 0).min())
     if least == 1:
         yield "some cells have only 1 seed, so they have no interval and no test"
-    elif least < FEW:
-        yield f"intervals and tests rest on {words.count(least, 'seed')}, fewer than {FEW}: read them with care"
+    elif least < headline.FEW:
+        yield f"intervals and tests rest on {words.count(least, 'seed')}, fewer than {headline.FEW}: take care"
     said = [line for line in str(findings.ds.attrs.get("warnings", "")).splitlines() if line]
     yield from assumptions.told(said)
     platforms = str(findings.ds.attrs.get("platforms", "")).split("; ")
@@ -186,12 +130,8 @@ def provenance(findings: Findings | None, render: Render, answers: Answers | Non
             f"jaxbandit report {directory}{given}",
         ],
         elsewhere=elsewhere,
+        native=attrs.get("way") == "native",
     )
-
-
-def _range(counts: np.ndarray) -> str:
-    low, high = int(counts.min()), int(counts.max())
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _plain(value: Any) -> str:

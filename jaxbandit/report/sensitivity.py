@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit.report import words
+from jaxbandit.report.names import pretty
 from jaxbandit.report.panel import Panel, Render
 from jaxbandit.report.points import AT_FIRST, as_json, compact, look, points
 from jaxbandit.sensitivity import bars, curves, tables
@@ -59,6 +61,24 @@ def remarks(ds: xr.Dataset) -> Iterator[str]:
         yield f"{failed:,} games behind the {ds.attrs['kind']} failed: their state was not finite (see `failed`)"
 
 
+def sentences(ds: xr.Dataset) -> Iterator[str]:
+    """Yields for every policy the parameter that matters most, by the last measure, and whether it stands out."""
+    data = bars(ds).isel(measure=-1)
+    axis = MEASURES[ds.attrs["kind"]][str(data.measure.values)]
+    for policy in map(str, data.policy.values):
+        here = data.sel(policy=policy)
+        size = abs(here.value)
+        if not np.isfinite(size).any():
+            continue
+        at = here.isel(size.argmax(...))  # pyright: ignore[reportArgumentType]
+        value, low, high = (float(at[name]) for name in ("value", "low", "high"))
+        rest = " Its interval holds 0, so this may be noise." if low <= 0 <= high else ""
+        yield (
+            f"{pretty(policy)} depends most on {at.parameter.values} in {at.environment.values}: {axis} "
+            f"{words.estimate((value, low, high))}.{rest}"
+        )
+
+
 def _part(kind: str, ds: xr.Dataset) -> dict[str, Any]:
     """Returns the text of one kind of result and the table of all its numbers."""
     title, text = ABOUT[kind]
@@ -74,6 +94,7 @@ def _part(kind: str, ds: xr.Dataset) -> dict[str, Any]:
         "kind": kind,
         "title": title,
         "text": text,
+        "sentences": list(sentences(ds)),
         "note": f"{ds.attrs['horizon']:,} rounds, {seeds}. Intervals: {bars(ds).attrs['band']}.",
         "noise": f"{noise[0][0].upper()}{noise[0][1:]}." if noise else "",
         "columns": list(columns),

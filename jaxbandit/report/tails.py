@@ -1,4 +1,4 @@
-"""The panel of tails: quantiles of final regret over the seeds, pair by pair."""
+"""Tails: quantiles of final regret over the seeds, pair by pair."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import numpy as np
 from jaxbandit.analysis import statistics
 from jaxbandit.plots.bands import played
 from jaxbandit.report.findings import Findings
-from jaxbandit.report.panel import Panel, Render
+from jaxbandit.report.panel import Render
 
 QUANTILES = (0.5, 0.9, 0.99)
 LEVEL = 0.95
@@ -33,21 +33,21 @@ class Row:
     stopped: int
 
 
-def panel(findings: Findings, render: Render) -> Panel | None:
-    """Makes the table of quantiles; returns None if the games were not kept or every pair has one game."""
+def listed(findings: Findings, render: Render) -> str:
+    """Writes the table of quantiles; nothing if the games were not kept or every pair has one game."""
     environments = dict(quantiles(findings)) if "regret" in findings.ds else {}
     if not environments:
-        return None
+        return ""
     names = ["median", *(f"{100 * q:g} % quantile" for q in QUANTILES[1:])]
     rows = [row for listed in environments.values() for row in listed]
     unbounded = any(not np.isfinite(row.quantiles).all() for row in rows)
     shown = {
         "names": names,
-        "level": f"{100 * LEVEL:g}%",
+        "level": f"{100 * LEVEL:g} %",
         "unbounded": unbounded,
         "stopped": any(r.stopped for r in rows),
     }
-    return Panel("How bad can it get", render("tails.html", environments=environments, **shown))
+    return render("tails.html", environments=environments, **shown)
 
 
 def quantiles(findings: Findings) -> Iterator[tuple[str, list[Row]]]:

@@ -22,6 +22,19 @@ def number(value: float) -> str:
     return f"{sign}{size:,.0f}" if size >= 1000 else f"{sign}{size:.3g}"
 
 
+def power(value: float) -> str:
+    """Formats a large count to two digits with a power of ten.
+
+    Example:
+      >>> power(819_200_000.0), power(512_000.0)
+      ('8.2 × 10⁸', '512,000')
+    """
+    if value < 1e6:
+        return f"{value:,.0f}"
+    mantissa, _, exponent = f"{value:.1e}".partition("e")
+    return f"{mantissa} × 10{str(int(exponent)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
 def estimate(numbers: Sequence[float | None]) -> str:
     """Formats a number alone, with its standard error, or with its limits; None is a missing number.
 
@@ -67,6 +80,35 @@ def probability(p: float) -> str:
     if math.isnan(p):
         return "–"
     return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def rounded_up(value: float) -> str:
+    """Formats a count to two digits, never less than it is.
+
+    Example:
+      >>> rounded_up(3041.0), rounded_up(64.0)
+      ('3,100', '64')
+    """
+    step = 10 ** max(0, math.floor(math.log10(max(value, 1))) - 1)
+    return f"{math.ceil(value / step) * step:,}"
+
+
+def rate(value: float, low: float, high: float) -> str:
+    """Formats a probability with its limits in percent.
+
+    Example:
+      >>> rate(0.0, 0.0, 0.0072), rate(0.25, 0.2, 0.31), rate(math.nan, math.nan, math.nan)
+      ('0 % (0 to 0.72)', '25 % (20 to 31)', '–')
+    """
+    if not math.isfinite(value):
+        return "–"
+    share, *around = (f"{100 * part:.2g}" if part < 0.995 else f"{100 * part:.3g}" for part in (value, low, high))
+    return f"{share} % ({around[0]} to {around[1]})"
+
+
+def escaped(text: str) -> str:
+    """Returns a text that is safe in HTML and in the attributes of its elements."""
+    return html.escape(text)
 
 
 def breakable(label: str) -> str:

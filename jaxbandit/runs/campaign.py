@@ -192,6 +192,7 @@ class Campaign:
                     **({} if self.study.data is None else {"tables": "--data"}),
                     "jaxbandit": __version__,
                     "commit": commit(),
+                    **({"quick": 1} if self.study.is_quick else {}),
                     "numpy": np.__version__,
                     "dtype": self.study.dtype,
                     "seed": self.study.seed,

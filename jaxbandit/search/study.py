@@ -112,7 +112,7 @@ def _labelled(study: Study, policy: str, environment: str, ds: xr.Dataset, path:
     """Returns the result of a search and stores the full labels, which a file name cannot hold, in its file."""
     text = "" if study.held_tables() else study.toml()
     labels = {"policy": policy, "environment": environment, "title": study.title, "study": text}
-    labels |= {"seed": study.seed, "dtype": study.dtype}
+    labels |= {"seed": study.seed, "dtype": study.dtype, "quick": int(study.is_quick)}
     if labels.items() - ds.attrs.items():
         ds = ds.assign_attrs(labels)
         write(ds, path)

@@ -19,7 +19,7 @@ from jaxbandit.store.cells import NUMERICS, describe, digest, platform
 from jaxbandit.store.directory import Store
 from jaxbandit.studies.sections import Sensitivity
 from jaxbandit.studies.study import Study
-from jaxbandit.version import __version__
+from jaxbandit.version import __version__, commit
 
 FOLDER = "sensitivity"
 STUDY = "study.toml"  # the study file, beside the results
@@ -78,7 +78,8 @@ def run(
             if notice:
                 notice(kind, there)
             if not there:
-                ds = play(engine).assign_attrs(title=study.title, key=key, jaxbandit=__version__)
+                about = {"jaxbandit": __version__, "commit": commit(), "quick": int(study.is_quick)}
+                ds = play(engine).assign_attrs(title=study.title, key=key, **about)
                 store.write(path, seal.dataset_bytes(ds))
             results[kind] = load(directory)[kind]
     return results

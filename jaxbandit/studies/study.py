@@ -90,6 +90,7 @@ class Study(pydantic.BaseModel):
     _text: str | None = pydantic.PrivateAttr(default=None)
     _tables: list[dict[str, Any]] | None = pydantic.PrivateAttr(default=None)
     _resolved: Resolved | None = pydantic.PrivateAttr(default=None)
+    _is_quick: bool = pydantic.PrivateAttr(default=False)
 
     def __init__(self, **values: Any):
         try:
@@ -149,9 +150,11 @@ class Study(pydantic.BaseModel):
         """Returns the same study with other values, checked again."""
         content = self.model_dump(exclude_defaults=True) | values
         try:
-            return Study.model_validate(content, context={"directory": self._directory, "data": self._data})
+            made = Study.model_validate(content, context={"directory": self._directory, "data": self._data})
         except pydantic.ValidationError as error:
             raise ValueError(problems(error.errors())) from None
+        made._is_quick = self._is_quick
+        return made
 
     def quick(self) -> "Study":
         """Returns the study cut down to a few seconds: fewer rounds and seeds, and only the ends of sweeps."""
@@ -173,7 +176,14 @@ class Study(pydantic.BaseModel):
         }
         asked = {name: section.model_dump(exclude_defaults=True) for name, section in sections.items() if section}
         options = {"horizon": horizon, "num_seeds": seeds, "max_seeds": min(self.max_seeds, 4 * seeds)}
-        return self.changed(record=record, **options, **thin, **asked)
+        cut = self.changed(record=record, **options, **thin, **asked)
+        cut._is_quick = True
+        return cut
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether ``quick`` cut this study down, which its results say."""
+        return self._is_quick
 
     def _thinned(self, table: dict[str, Any], entry: Entry) -> dict[str, Any]:
         thin = quick.thinned(table, list(entry.axes), min(1.0, QUICK_ROUNDS / self.horizon))

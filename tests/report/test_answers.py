@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from jaxbandit import report, sensitivity
-from jaxbandit.report import answers, searches
+from jaxbandit.report import answers, searches, words
 from jaxbandit.search import study as searched
 from jaxbandit.search.study import Found
 from jaxbandit.store import seal
@@ -189,8 +189,9 @@ def test_answers_stand_beside_the_games_of_the_same_directory(tmp_path):
     (directory / "dataset.nc").write_bytes(seal.dataset_bytes(study()))
     page = report.write(tmp_path).read_text(encoding="utf-8")
     headings = re.findall(r"<h2>(.*?)</h2>", page)
-    first = ["Summary", "Regret over time", "Final regret at a glance", "Growth of regret", "How bad can it get"]
-    assert headings[:6] == [*first, "Sensitivity"]
+    first = ["What was found", "Final regret", "Over the swept values", "Regret over rounds", "Environments"]
+    assert headings[:7] == [*first, "Growth of regret", "Sensitivity"]
+    assert headings[7:] == ["All numbers", "Failures and warnings", "Provenance"]
     commands = re.search(r'<pre class="commands">(.*?)</pre>', page, re.DOTALL)[1].splitlines()
     assert [line.split()[1] for line in commands] == ["install", "run", "sensitivity", "report"]
     assert 'id="sensitivity-data"' not in written(study(), tmp_path)
@@ -208,7 +209,7 @@ def test_failed_games_of_answers_are_warned_of(tmp_path):
     assert "2 warnings</a> to read" in report.write(tmp_path).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("difference", "mark"), [(-20.0, "sure"), (-2.0, "within noise"), (20.0, "worse")])
+@pytest.mark.parametrize(("difference", "mark"), [(-20.0, "better"), (-2.0, "within noise"), (20.0, "worse")])
 def test_tuning_is_drawn_and_judged(difference, mark, tmp_path):
     page = report.write(keep(tmp_path, searches={"tune-uniinf": tuned(difference)})).read_text(encoding="utf-8")
     assert f">{mark}</span>" in page
@@ -220,19 +221,35 @@ def test_tuning_is_drawn_and_judged(difference, mark, tmp_path):
     assert (way["data"][1]["y"], way["data"][2]["y"]) == ([9, 9], [4, 4])
     objective = drawing(page, "tuning-2")
     assert objective["data"][1]["x"] == [0, 3]
-    gain = drawing(page, "tuning-3")
-    assert gain["data"][0]["y"] == [220, 220 + difference]
-    assert gain["data"][0]["error_y"]["array"] == [10, 10]
+    said = f"{words.number(difference)} ({words.number(difference - 5)} to {words.number(difference + 5)})"
+    assert f'aria-label="paired difference {said}"' in page
+    strip = searches.strip((difference, difference - 5, difference + 5))
+    assert strip["low"] < strip["dot"] < strip["high"]
+    assert (strip["low"] < strip["zero"] < strip["high"]) == (mark == "within noise")
+
+
+def test_a_quick_search_is_never_called_better(tmp_path):
+    quick = tuned().assign_attrs(quick=1)
+    page = report.write(keep(tmp_path, searches={"tune-uniinf": quick})).read_text(encoding="utf-8")
+    assert ">better</span>" not in page
+    assert ">quick look</span>" in page
+    assert 'class="banner"' in page
+    assert "tune: a quick run" in page
 
 
 def test_worst_cases_stand_beside_the_bound(tmp_path):
     found = {"worst-uniinf-hard_pair": worst("uniinf", 1.0), "worst-htinf-hard_pair": worst("htinf", 0.5)}
     found["worst-htinf-hard_pair-T100"] = worst("htinf", 0.5).isel(horizon=0)
     del found["worst-htinf-hard_pair-T100"].attrs["policy"]  # the trace of one horizon
+    for one in found.values():  # the worst gap of the longest horizon is the smallest that was searched
+        one["low"], one["high"] = 0 * one.worst + 0.1, 0 * one.worst + 1.0
     page = report.write(keep(tmp_path, searches=found)).read_text(encoding="utf-8")
-    assert page.count('<tr><th scope="row">htinf</th><td>hard_<wbr>pair</td>'.replace("<wbr>", "")) == 3
+    assert page.count('<tr><th scope="row">HTINF</th><td data-name="around">hard_pair</td>') == 3
+    assert page.count("edge of gap</span>") == 2
+    assert "An instance on the edge of its range is not the worst there is" in page
+    assert "<strong>uniINF</strong> around hard_pair: the worst regret found grows like T^0.70 [0.65, 0.75]." in page
     lines = drawing(page, "worst-cases-0")["data"]
-    assert [line["name"] for line in lines[:2]] == ["htinf: T^0.70", "uniinf: T^0.70"]
+    assert [line["name"] for line in lines[:2]] == ["HTINF: T^0.70", "uniINF: T^0.70"]
     assert len(lines) == 3  # one bound: that of both
     assert lines[2]["name"].startswith("lower bound, order only")
     np.testing.assert_allclose(lines[2]["y"], np.array([100, 1_000, 10_000]) ** (2 / 3))
@@ -298,7 +315,7 @@ def test_answers_in_a_browser(tmp_path):
     )
     assert (console, requests) == ([], [])
     assert seen["bars"] == [[4], [4, 4], [4, 4]]
-    assert (seen["errors"], seen["plots"]) == (4, 1 + 2 + 2 + 2 + 4 + 1)
+    assert (seen["errors"], seen["plots"]) == (4, 1 + 2 + 2 + 2 + 3 + 1)
     assert (seen["curves"], seen["kinds"]) == ([4, 4], ["log", "linear"])
     assert (seen["without"], seen["pressed"]) == ([2], "false")
     assert "There are no numbers" in seen["says"][0]

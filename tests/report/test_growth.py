@@ -54,9 +54,9 @@ def test_a_logarithm_is_seen_as_one():
 def test_the_table_is_on_the_page(tmp_path):
     ds = study()
     page = written(ds, tmp_path, environments=environments_of(ds))
-    part = page[page.index('id="growth-of-regret"') : page.index('id="how-bad-can-it-get"')]
+    part = page[page.index('id="growth-of-regret"') : page.index('id="all-numbers"')]
     assert part.count('scope="rowgroup"') == 3
-    assert len(re.findall(r'<td class="num">T\^0\.50 \[0\.50, 0\.50\]</td>', part)) == 12
+    assert len(re.findall(r'<td class="num" data-name="e">T\^0\.50 \[0\.50, 0\.50\]</td>', part)) == 12
     assert "; below T^0.67" in part
     assert "σ K^(1−1/α) T^(1/α)" in part
     assert "not shown" not in part

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import jaxbandit as jb
 from jaxbandit import plots, report
 from jaxbandit.cli import entry as cli
-from jaxbandit.report import findings, points, sections, tails, verdicts, words
+from jaxbandit.report import findings, points, sections, sweeps, tails, verdicts, words
 from jaxbandit.store.directory import StoreError
 from tests.support.report_cases import Outside, kept_as_summary, study, written
 
@@ -72,7 +72,7 @@ def test_cells_that_are_not_played_are_named(tmp_path):
     ds["regret"] = ds.regret.where(ds.environment != "pareto[tail_index=1.6]")
     found = findings.find(ds)
     assert [verdict.missing for verdict in found.verdicts] == [["htinf"], []]
-    assert "5 cells not played yet: uniinf[initial_scale=1] in pareto" in next(sections.troubles(found))
+    assert "5 cells not played yet: uniINF[initial_scale=1] in pareto" in next(sections.troubles(found))
     page = written(ds, tmp_path)
     assert "in 2 of 2 environments played so far" in " ".join(page.split())
     with pytest.raises(ValueError, match="no cell of the study is finished; continue it"):
@@ -98,7 +98,7 @@ def test_a_policy_that_stops_earlier_is_named_and_not_ranked(tmp_path):
     assert "Not ranked, as they stop before the last round: uniform" in page
     whole, last = ds.sizes["seed"] * ds.sizes["environment"], int(ds["round"][-1])
     rounds = whole * (last * (ds.sizes["policy"] - 1) + half)
-    assert f"<dd>{words.number(float(rounds))}</dd>" in page
+    assert f"{words.power(float(rounds))} rounds in all" in page
     assert "ranked policy" not in written(study(), tmp_path)
 
 
@@ -106,7 +106,8 @@ def test_failures_and_warnings_are_on_the_page(tmp_path):
     ds = study().assign_attrs(warnings="htinf is told a <wrong> sigma", infinite_losses=3)
     ds.failed[1, 0, :5] = 7
     page = written(ds, tmp_path)
-    assert "5 games of uniinf[initial_scale=4] failed" in page
+    assert "5 games of uniINF[initial_scale=4] failed" in page
+    assert "5 of 384 games failed" in page
     assert "htinf is told a &lt;wrong&gt; sigma: its guarantee does not cover this environment" in page
     assert "3 games suffered an infinite loss" in page
     assert '<a href="#failures-and-warnings">3 warnings</a>' in page
@@ -120,7 +121,7 @@ def test_cells_that_are_not_played_do_not_hide_failures():
     ds["regret_mean"] = ds.regret_mean.where(ds.failed >= 0)
     ds["seeds"] = xr.where(ds.failed >= 0, 32, 0)
     said = list(sections.troubles(findings.find(ds)))
-    assert said[0] == "2 games of uniinf[initial_scale=1] failed: their state was not finite (see `failed`)"
+    assert said[0] == "2 games of uniINF[initial_scale=1] failed: their state was not finite (see `failed`)"
     assert said[1].startswith("11 cells not played yet")
 
 
@@ -146,6 +147,10 @@ def test_a_heat_map_needs_two_axes_that_meet():
     assert points.has_heat({"policies": [one], "environments": [two, two]})
     assert points.has_heat({"policies": [one, one], "environments": [other, other]})
     assert not points.has_heat({"policies": [{"values": {}}], "environments": [one, one, other, other]})
+    plain = {"values": {}}
+    assert not sweeps.shows_heat({"policies": [plain, plain], "environments": [plain, plain]})  # the forest shows it
+    assert sweeps.shows_heat({"policies": [plain] * 3, "environments": [plain] * 3})
+    assert sweeps.shows_heat({"policies": [one, one], "environments": [other, other]})
 
 
 def test_of_many_policies_the_best_of_each_class_is_shown_first():
@@ -178,7 +183,7 @@ def test_bands_of_a_policy_that_stops_are_those_that_were_asked_for():
 
 def test_the_tables_say_that_their_bands_are_normal(tmp_path):
     page = written(study(), tmp_path, method="bootstrap")
-    assert page.count("95% band, normal</th>") == 1 + study().sizes["environment"]
+    assert page.count("95 % interval, normal</th>") == study().sizes["environment"]
     alone = written(study(num_seeds=1), tmp_path)
     assert "– to –" not in alone
 
@@ -194,11 +199,11 @@ def test_quantiles_of_final_regret_are_on_the_page(tmp_path):
     assert rows[1].worst == float(final.max())
     assert [row.stopped for row in rows] == [0, 0, 0, int(ds["round"][ds["round"] <= 600][-1])]
     page = written(ds, tmp_path)
-    assert '<a href="#how-bad-can-it-get">How bad can it get</a>' in page
+    assert "<h3>Quantiles of final regret</h3>" in page
     assert "(at least " in page and "too few to bound the quantile" in page  # 32 games, 99 %
     assert "order statistics" in page
     for alone in (study(num_seeds=1), kept_as_summary(ds)):
-        assert "How bad can it get" not in written(alone, tmp_path)
+        assert "Quantiles of final regret" not in written(alone, tmp_path)
 
 
 def test_sweeps_of_one_class_a_side_keep_policies_and_environments_apart():
@@ -220,18 +225,17 @@ def test_sweeps_of_one_class_a_side_keep_policies_and_environments_apart():
 def test_every_shape_of_a_study_has_a_page(keep, policies, environments, seeds, tmp_path):
     ds = study(policies, environments, seeds)
     page = written(ds if keep == "seeds" else kept_as_summary(ds), tmp_path)
-    assert ('id="heat"' in page) == (policies > 1 and environments > 1)
     assert not re.search(r"\bnan\b|None", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
     outside = Outside()
     outside.feed(page)
     assert outside.found == []
 
 
-def test_further_panels_stand_before_the_ranking(tmp_path):
+def test_further_panels_stand_before_all_numbers(tmp_path):
     figure = {"data": [{"type": "bar", "x": ["</script>"], "y": np.array([1.5])}], "layout": {}}
     page = written(study(), tmp_path, panels=[report.Panel("Own <panel>", "<p>its text</p>", figure)])
     assert "<h2>Own &lt;panel&gt;</h2>\n<p>its text</p>" in page
-    assert page.index('id="final-regret-at-a-glance"') < page.index('id="own-panel"') < page.index('id="ranking"')
+    assert page.index('id="environments"') < page.index('id="own-panel"') < page.index('id="all-numbers"')
     held = re.search(r'data-drawing-of="own-panel">(.*?)</script>', page)
     assert json.loads(held[1])["data"][0]["x"] == ["</script>"]
 
@@ -281,11 +285,11 @@ def test_errors_name_the_remedy(directory, tmp_path, monkeypatch):
         report.write(tmp_path / "run")
     importing = builtins.__import__
 
-    def without_plotly(name, *args, **kwargs):
-        if name.startswith("plotly"):
+    def without_jinja(name, *args, **kwargs):
+        if name.startswith("jinja2"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return importing(name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", without_plotly)
-    with pytest.raises(ValueError, match=r"needs plotly.*pip install 'jaxbandit\[report\]'"):
+    monkeypatch.setattr(builtins, "__import__", without_jinja)
+    with pytest.raises(ValueError, match=r"needs jinja2.*pip install 'jaxbandit\[report\]'"):
         report.write(study(), tmp_path / "x.html")

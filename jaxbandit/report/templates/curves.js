@@ -46,7 +46,7 @@ function startCurves(data) {
       }
       const limits = rounds.map((_, n) => (from && to && from[n] !== null ? ` (${number(from[n])} to ${number(to[n])})` : ""));
       lines.push({
-        x: rounds, y: curve.map(value => placed(value, log)), name: escaped(point.label), type: "scatter",
+        x: rounds, y: curve.map(value => placed(value, log)), name: escaped(point.shown), type: "scatter",
         mode: rounds.length > 1 ? "lines" : "markers", line: {color: colour(point), dash: point.dash, width: 2},
         marker: {color: colour(point)}, showlegend: false, customdata: curve.map((value, n) => number(value) + limits[n]),
         hovertemplate: "%{customdata}",

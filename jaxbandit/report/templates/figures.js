@@ -1,3 +1,4 @@
+"use strict";
 // Figures are drawn when they come into view, and again when the page changes its colours.
 
 const root = document.documentElement;

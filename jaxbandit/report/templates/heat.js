@@ -22,7 +22,7 @@ function startHeat(data) {
   const steps = axis => axis.field
     ? sorted(ofClass(sides[axis.side], sides[axis.side][base[axis.side]].name).map(point => point.values[axis.field]))
     : sides[axis.side].map((_, n) => n).filter(n => played(axis.side, n));
-  const name = (axis, step) => (axis.field ? String(step) : sides[axis.side][step].label);
+  const name = (axis, step) => (axis.field ? String(step) : sides[axis.side][step].brief ?? sides[axis.side][step].shown);
 
   // The point of a side in a cell: that of the axis itself, or the base with the axes' values put in; -1 if none.
   function point(side, at) {
@@ -73,7 +73,7 @@ function startHeat(data) {
     const chars = Math.max(...said.flat().map(text => text.length));
     const lines = (axis, step, long) => wrapped(name(axis, step), axis.field ? 20 : long);
     const labels = down.map(step => lines(y, step, narrow ? 24 : 40));
-    const heading = axis => (axis.field ? `${axis.field} of ${sides[axis.side][base[axis.side]].name}` : "");
+    const heading = axis => (axis.field ? `${axis.field} of ${sides[axis.side][base[axis.side]].title}` : "");
     const longest = Math.max(...across.map(step => Math.max(...lines(x, step, 16).split("<br>").map(line => line.length))));
     const flat = 7.5 * longest < room;
     const rows = Math.max(26, 6 + 18 * Math.max(...labels.map(label => label.split("<br>").length)));
@@ -83,7 +83,7 @@ function startHeat(data) {
         colorscale: data.heat, xgap: 1, ygap: 1, hoverongaps: false, ...(low === high ? {zmin: low - 1, zmax: high + 1} : {}),
         text: said, texttemplate: room > 6.5 * chars ? "%{text}" : "", textfont: {size: room > 8 * chars ? 12 : 10},
         customdata: cells.map((row, i) => row.map(([p, w], j) => p < 0 || w < 0 ? ""
-          : `${escaped(data.policies[p].label)}<br>${escaped(data.environments[w].label)}<br>${said[i][j]}${ratio ? " × the best" : ""}`)),
+          : `${escaped(data.policies[p].shown)}<br>${escaped(data.environments[w].label)}<br>${said[i][j]}${ratio ? " × the best" : ""}`)),
         hovertemplate: "%{customdata}<extra></extra>",
         colorbar: {title: {text: ratio ? "× best" : "regret", side: "right"}, thickness: 14, outlinewidth: 0,
           ...(log ? ticks(low, high) : {separatethousands: true})},

@@ -1,10 +1,10 @@
 // The choice of one of several points: its class, then its swept values.
 
-function choice(name, options, chosen, changed) {
+function choice(name, options, chosen, changed, texts = options) {
   const label = document.createElement("label");
   const select = document.createElement("select");
   select.dataset.name = name;
-  options.forEach((option, n) => select.append(new Option(option, n, false, option === chosen)));
+  options.forEach((option, n) => select.append(new Option(texts[n], n, false, option === chosen)));
   select.addEventListener("change", () => changed(options[Number(select.value)]));
   label.append(`${name} `, select);
   return label;
@@ -34,7 +34,8 @@ function pick(holder, noun, points, index, changed, hidden = []) {
   const here = points[index];
   const names = [...new Set(points.map(point => point.name))];
   if (names.length > 1) {
-    holder.append(choice(noun, names, here.name, name => changed(nearest(points, {name, values: here.values}))));
+    const titles = names.map(name => points.find(point => point.name === name).title);
+    holder.append(choice(noun, names, here.name, name => changed(nearest(points, {name, values: here.values})), titles));
   }
   for (const field of Object.keys(here.values)) {
     if (hidden.includes(field)) continue;
@@ -56,7 +57,7 @@ function toggles(holder, noun, points, shown, changed, isHidden = () => false) {
     chip.setAttribute("aria-pressed", shown.has(n));
     const dashes = {solid: "", dash: "7 4", dashdot: "7 3 2 3", dot: "2 3"}[point.dash];
     chip.innerHTML = `<svg width="28" height="8" aria-hidden="true"><line x1="1" y1="4" x2="27" y2="4"
-      stroke="${isDark() ? point.dark : point.light}" stroke-width="3" stroke-dasharray="${dashes}"/></svg>${escaped(point.label)}`;
+      stroke="${isDark() ? point.dark : point.light}" stroke-width="3" stroke-dasharray="${dashes}"/></svg>${escaped(point.shown)}`;
     chip.addEventListener("click", () => {
       if (!shown.delete(n)) shown.add(n);
       changed();

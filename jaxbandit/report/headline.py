@@ -1,0 +1,135 @@
+"""The headline: what was found, in sentences, and whether it can be trusted."""
+
+import collections
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxbandit.report import words
+from jaxbandit.report.findings import Findings
+from jaxbandit.report.names import pretty
+from jaxbandit.report.panel import Panel, Render
+from jaxbandit.theory import assumptions
+
+FEW = 8  # fewer seeds than this cause a warning about intervals and tests
+NAMED = 4  # winners that are named in sentences
+
+
+class Check(NamedTuple):
+    """An item of the trust bar: whether all is well, a text, and the panel that has the details."""
+
+    well: bool
+    text: str
+    link: str
+
+
+def panel(findings: Findings, render: Render, num_troubles: int) -> Panel:
+    """Makes the panel of sentences, trust bar and winners."""
+    stats = findings.stats
+    stopped = list(dict.fromkeys(one.policy for verdict in findings.verdicts for one in verdict.stopped))
+    return Panel(
+        "What was found",
+        render(
+            "headline.html",
+            asked=_asked(findings),
+            sentences=list(sentences(findings)),
+            checks=list(checks(findings)),
+            outcomes=findings.outcomes,
+            outside=assumptions.outside_of(findings.ds.attrs),
+            several=stats.sizes["policy"] > 1,
+            stopped=[pretty(policy) for policy in stopped],
+            negative=any(row.mean < 0 for verdict in findings.verdicts for row in verdict.rows),
+            troubles=num_troubles,
+            quick=findings.quick,
+            level=f"{100 * findings.verdicts[0].level:g} %",
+        ),
+    )
+
+
+def sentences(findings: Findings) -> Iterator[str]:
+    """Yields the findings in words, the policy that wins most often first."""
+    if findings.stats.sizes["policy"] < 2:
+        for verdict in findings.verdicts[:NAMED]:
+            best = verdict.best
+            yield (
+                f"{pretty(best.policy)} has a mean regret of {words.number(best.mean)} in {verdict.environment}"
+                f" ({words.limits(best.low, best.high)})."
+            )
+        return
+    best = collections.Counter(outcome.verdict.best.policy for outcome in findings.outcomes)
+    usual = collections.Counter(outcome.usual.winner for outcome in findings.outcomes)
+    mean = collections.Counter(outcome.mean.winner for outcome in findings.outcomes)
+    played, all_ = len(findings.outcomes), findings.stats.sizes["environment"]
+    where = words.count(played, "environment") + (" played so far" if played < all_ else "")
+    ranked = "ranked " if any(verdict.stopped or verdict.missing for verdict in findings.verdicts) else ""
+    for policy, wins in best.most_common(NAMED):
+        won, claimed, rest = usual.pop(policy, 0), mean[policy], ""
+        if "regret" in findings.ds and not findings.quick:
+            rest = (
+                f" In the usual game it surely beats every other {ranked}policy in {won or 'none'} of them; "
+                f"its lower mean is claimed in {claimed or 'none'}."
+            )
+        yield f"{pretty(policy)} has the least mean regret in {wins} of {where}.{rest}"
+    usual.pop("", None)
+    for policy, wins in usual.items() if not findings.quick else ():
+        if policy not in dict(best.most_common(NAMED)):
+            yield (
+                f"In the usual game {pretty(policy)} surely beats every other {ranked}policy in {wins} of {where}, "
+                "although its mean is not the least."
+            )
+    others = len(best) - NAMED
+    if others > 0:
+        yield f"{words.count(others, 'other policy')} {'has' if others == 1 else 'have'} the least mean elsewhere."
+    if findings.quick:
+        yield "This is a quick look with few rounds and seeds, so nothing is claimed."
+
+
+def checks(findings: Findings) -> Iterator[Check]:
+    """Yields the items of the trust bar."""
+    stats, attrs = findings.stats, findings.ds.attrs
+    warnings = "failures-and-warnings"
+    if findings.quick:
+        yield Check(False, "quick run, cut down by --quick", "provenance")
+    elif attrs.get("study"):
+        yield Check(True, "full run of its study file", "provenance")
+    seeds = stats.seeds.values
+    games = int(seeds.sum())
+    failed = int(stats.failed.clip(min=0).sum())
+    yield Check(not failed, f"{failed:,} of {games:,} games failed" if failed else "no game failed", warnings)
+    missing, pairs = int((seeds == 0).sum()), seeds.size
+    asked = int(attrs.get("num_seeds", 0))
+    short = int(((seeds > 0) & (seeds < asked)).sum())
+    if missing or short:
+        lacks = [f"{missing:,} of {pairs:,} pairs missing"] * bool(missing)
+        lacks += [f"{short:,} of {pairs:,} pairs with too few seeds"] * bool(short)
+        yield Check(False, ", ".join(lacks), warnings)
+    else:
+        yield Check(True, "no pair missing", warnings)
+    outside = len(assumptions.outside_of(attrs))
+    if "outside" in attrs:
+        text = f"{outside:,} of {pairs:,} pairs outside assumptions" if outside else "all pairs inside assumptions"
+        yield Check(not outside, text, "environments")
+    counts = seeds[seeds > 0]
+    yield Check(int(counts.min()) >= FEW, f"{_range(counts)} seeds a pair", "all-numbers")
+    fragile = sum(one.fragile for outcome in findings.outcomes for one in outcome.risks.values())
+    if fragile:
+        yield Check(False, f"{words.count(fragile, 'mean')} on few games ‡", "final-regret")
+
+
+def _asked(findings: Findings) -> str:
+    """Returns the question of the study in one sentence."""
+    stats = findings.stats
+    seeds = stats.seeds.values[stats.seeds.values > 0]
+    lengths = stats["round"].where(stats.regret_mean.notnull()).max("round").fillna(0)  # policies may stop earlier
+    rounds = words.power(float((stats.seeds * lengths).sum()))
+    return (
+        f"{words.count(stats.sizes['policy'], 'policy')} in {words.count(stats.sizes['environment'], 'environment')}, "
+        f"{int(stats['round'][-1]):,} rounds, {_range(seeds)} seeds a pair: {int(stats.seeds.sum()):,} games, "
+        f"{rounds} rounds in all."
+    )
+
+
+def _range(counts: np.ndarray) -> str:
+    low, high = int(counts.min()), int(counts.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

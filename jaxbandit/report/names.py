@@ -1,0 +1,57 @@
+"""Names on the page: a shipped policy has the name that its paper gives it, and a point of a sweep its values."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxbandit.policies import POLICIES
+
+LABELS = {
+    name: str(getattr(cls, "label", name)) for key, cls in POLICIES.items() for name in (key, cls.__name__)
+}  # `simulate` names policies by their class
+
+
+def head(label: Any) -> str:
+    """Returns the name that a label starts with: ``uniinf`` of ``uniinf[initial_scale=4]``."""
+    return str(label).split("[")[0].split("#")[0]
+
+
+def pretty(label: Any) -> str:
+    """Returns a label with the policy's own name.
+
+    Example:
+      >>> pretty("uniinf[initial_scale=4]"), pretty("mine[a=1]")
+      ('uniINF[initial_scale=4]', 'mine[a=1]')
+    """
+    text, name = str(label), head(label)
+    return LABELS.get(name, name) + text[len(name) :]
+
+
+def short(points: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns the shortest names that tell points apart, for the ends of lines.
+
+    A point of a class with one swept value is named by the class and the value alone.
+
+    Args:
+      points: What ``points.points`` returned.
+
+    Example:
+      >>> short([{"label": "uniinf[initial_scale=4]", "name": "uniinf", "values": {"initial_scale": 4}}])
+      ['uniINF 4']
+    """
+    names = []
+    for point in points:
+        values = [f"{value:g}" if isinstance(value, int | float) else str(value) for value in point["values"].values()]
+        name = pretty(point["name"]) if values else pretty(point["label"])
+        names.append(cut(" ".join([name, *values]) if len(values) == 1 else pretty(point["label"])))
+    return names if len(set(names)) == len(names) else [cut(pretty(point["label"]), 40) for point in points]
+
+
+def cut(text: str, most: int = 24) -> str:
+    """Shortens a text to at most so many letters, in its middle."""
+    return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
+
+
+def spaced(name: str) -> str:
+    """Returns the name of a field in words: ``initial_scale`` becomes ``initial scale``."""
+    return re.sub(r"_+", " ", name)
