@@ -81,8 +81,8 @@ def main() -> None:
         if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _OUT_OF_MEMORY):
             raise
         _end(
-            f"this process has run out of memory ({seal.first_line(error)}). Files written so far are whole and kept. "
-            "Allow it more memory (ulimit -v, or the limit of the batch system), or lower num_seeds or record, and run "
+            f"this process has run out of memory ({seal.first_line(error)}), and the files written so far are kept; "
+            "give it more memory (ulimit -v, or the limit of the batch system), or lower num_seeds or record, and run "
             "the same command to continue"
         )
 

@@ -112,8 +112,8 @@ def _result(task: concurrent.futures.Future) -> tuple:
         raise
     except concurrent.futures.CancelledError:
         raise StoreError(
-            "the scheduler of the workers was lost; finished cells are kept. Start it and its workers again, then run "
-            "the same command to continue"
+            "the scheduler of the workers was lost, and finished cells are kept; start it and its workers again, then "
+            "run the same command to continue"
         ) from None
     except Exception as error:
         raise StoreError(
