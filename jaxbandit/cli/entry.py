@@ -1,7 +1,7 @@
 """The command line: its commands by group, its options, and its errors."""
 
 import warnings
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -20,6 +20,7 @@ from jaxbandit.cli import (
 )
 from jaxbandit.cli.commands import Panel, add_command
 from jaxbandit.engine import CardError
+from jaxbandit.store import seal
 from jaxbandit.store.directory import StoreError
 from jaxbandit.version import __version__
 
@@ -65,14 +66,30 @@ def _options(
         begin.greet()
 
 
+# What XLA and threads say: their errors have no class of their own.
+_OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "can't start new thread")
+
+
 def main() -> None:
     """Runs the command line; if the input is invalid, prints the error and exits with code 2."""
     warnings.showwarning = _show_warning
     try:
         app()
     except (ValueError, StoreError, CardError) as error:
-        errors.show_error(str(error))
-        raise SystemExit(2) from None
+        _end(str(error))
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _OUT_OF_MEMORY):
+            raise
+        _end(
+            f"this process has run out of memory ({seal.first_line(error)}), and the files written so far are kept; "
+            "give it more memory (ulimit -v, or the limit of the batch system), or lower num_seeds or record, and run "
+            "the same command to continue"
+        )
+
+
+def _end(problem: str) -> NoReturn:
+    errors.show_error(problem)
+    raise SystemExit(2) from None
 
 
 def _show_warning(message: Warning | str, category, filename, lineno, file=None, line=None) -> None:

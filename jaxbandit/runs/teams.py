@@ -110,6 +110,11 @@ def _result(task: concurrent.futures.Future) -> tuple:
         return task.result()
     except (StoreError, KeyboardInterrupt):
         raise
+    except concurrent.futures.CancelledError:
+        raise StoreError(
+            "the scheduler of the workers was lost, and finished cells are kept; start it and its workers again, then "
+            "run the same command to continue"
+        ) from None
     except Exception as error:
         raise StoreError(
             f"a worker failed ({type(error).__name__}: {seal.first_line(error)}); finished cells are kept. Check that "

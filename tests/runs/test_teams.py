@@ -1,13 +1,10 @@
 """Studies beyond one process: the same bits over executors, Dask workers and processes that started together."""
 
 import concurrent.futures
-import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -115,49 +112,3 @@ def test_processes_that_share_a_directory(tmp_path, text):
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert "mean ± standard error" in outputs[0][0] and outputs[1][0] == ""
     assert_same(jb.load(tmp_path / "team"), jb.run(jb.Study.load(path), tmp_path / "alone"))
-
-
-@pytest.mark.slow
-def test_dask_workers_of_which_one_is_killed(tmp_path):
-    pytest.importorskip("distributed", reason="needs Dask distributed: pip install 'jaxbandit[dask]'")
-    path = saved(tmp_path, LONG)
-    address = f"localhost:{free_port()}"
-    host, port = address.split(":")
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    scheduler = subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", host, "--port", port, "--no-dashboard"],
-        **quiet,
-    )
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
-    workers = [subprocess.Popen([*command, "--no-dashboard"], cwd=tmp_path, **quiet) for _ in range(2)]
-    try:
-        script = (
-            "import jaxbandit as jb, sys\n"
-            "from jaxbandit import teams\n"
-            "teams.TASK_LANES = 70\n"
-            "team, client = teams.dask_team(sys.argv[1])\n"
-            "client.wait_for_workers(2)\n"
-            "jb.run(jb.Study.load(sys.argv[2]), sys.argv[3], team=team, engine=jb.Engine(checkpoint=0.2))\n"
-        )
-        driver = subprocess.Popen([sys.executable, "-c", script, address, path, tmp_path / "team"])
-        until = time.monotonic() + 120
-        while not list(tmp_path.glob("team/checkpoints/*.ckpt")) and driver.poll() is None:
-            assert time.monotonic() < until
-            time.sleep(0.02)
-        assert driver.poll() is None, "the study was done before a worker could be killed"
-        os.kill(workers[0].pid, signal.SIGKILL)
-        assert driver.wait(timeout=300) == 0
-    finally:
-        for process in (*workers, scheduler):
-            process.kill()
-            process.wait()
-    assert_same(jb.load(tmp_path / "team"), jb.run(jb.Study.load(path), tmp_path / "alone"))
-
-
-@pytest.mark.slow
-def test_no_scheduler_is_said(tmp_path):
-    pytest.importorskip("distributed", reason="needs Dask distributed: pip install 'jaxbandit[dask]'")
-    command = jaxbandit("run", saved(tmp_path), "--dask", f"localhost:{free_port()}")
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "no Dask scheduler answers" in done.stderr
