@@ -25,7 +25,7 @@ def names(section: str) -> list[str]:
 def find_class(name: str, section: str, directory: pathlib.Path) -> type:
     """Finds a class by registry key, entry point, or ``package.module:Class``; also looks beside the study file."""
     if name in HELD:
-        return HELD[name]
+        return _with_methods(HELD[name], name, section)
     if "@" in name and ":" in name:
         raise ValueError(
             f"{name!r} in [[{section}]] was defined in a notebook, a script or a function; run its definition again "
@@ -80,6 +80,11 @@ def _imported(name: str, target: str, section: str, directory: pathlib.Path) -> 
         ) from None
     if not isinstance(found, type) or not dataclasses.is_dataclass(found):
         raise ValueError(f"{name!r} in [[{section}]] is no class made with @jaxbandit.types.pytree; name one")
+    return _with_methods(found, name, section)
+
+
+def _with_methods(found: type, name: str, section: str) -> type:
+    """Returns a class that has the methods of its section; raises ``ValueError`` if it lacks one."""
     missing = [method for method in METHODS[section] if not hasattr(found, method)]
     if missing:
         kind = {"policies": "policy", "environments": "environment"}[section]
