@@ -9,6 +9,7 @@ is written too.
 
 import contextlib
 import io
+import linecache
 import os
 import pathlib
 import re
@@ -25,7 +26,7 @@ from benchmarks import notebook, peers
 from jaxbandit.cli.entry import app
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
-PAGES = [DOCS / f"{name}.md" for name in ("index", "tutorial", "faq", "replay", "coming_from")]
+PAGES = [DOCS / f"{name}.md" for name in ("index", "tutorial", "faq", "replay", "coming_from", "own")]
 IMAGES = {"heat.png": "tutorial-heat.png", "results/first/figures/regret.png": "tutorial-regret.png"}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PEER = re.compile(rf"# ({'|'.join(peers.NAMES.values())}) [\d.]+\n")
@@ -66,7 +67,9 @@ def played(page: str, directory: pathlib.Path, sizes: Mapping[str, str], with_pe
 def _run(language: str, code: str, names: dict) -> str:
     if language == "python":
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            exec(compile(code, "<page>", "exec"), names)
+            name = f"<page {len(linecache.cache)}>"  # as a notebook does: classes of a page have a source to be read
+            linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
+            exec(compile(code, name, "exec"), names)
         return out.getvalue()
     if language == "toml":
         name = re.match(r"# (\S+\.toml)\b", code)

@@ -75,13 +75,13 @@ if _typing.TYPE_CHECKING:
     from jaxbandit.analysis.growth import gain_ratio as gain_ratio
     from jaxbandit.analysis.growth import onset as onset
     from jaxbandit.analysis.growth import slope as slope
+    from jaxbandit.analysis.paired import compare as compare
     from jaxbandit.analysis.ranks import ranking as ranking
     from jaxbandit.analysis.risk import claims as claims
     from jaxbandit.analysis.statistics import band as band
     from jaxbandit.analysis.statistics import exceedance as exceedance
     from jaxbandit.analysis.statistics import quantile as quantile
     from jaxbandit.analysis.table import table as table
-    from jaxbandit.dataset.results import compare as compare
     from jaxbandit.dataset.results import product as product
     from jaxbandit.dataset.results import summary as summary
     from jaxbandit.runs.forecast import plan as plan
@@ -101,7 +101,7 @@ _LATER = {
     "band": "analysis.statistics",
     "check": "testing",
     "claims": "analysis.risk",
-    "compare": "dataset.results",
+    "compare": "analysis.paired",
     "exceedance": "analysis.statistics",
     "load": "store.assemble",
     "gain_ratio": "analysis.growth",

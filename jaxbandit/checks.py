@@ -14,9 +14,7 @@ MAX_NAME = 120  # bytes of a label in a file name, of which file systems allow 2
 
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
     """Returns the checked rounds to record at; if ``record`` is a number, that many log-spaced rounds."""
-    check_whole("horizon", horizon, 2, "regret needs at least two rounds")
-    if horizon > MAX_ROUNDS:
-        raise ValueError(f"horizon must be at most {MAX_ROUNDS}, got {horizon}; rounds are counted in 32 bits")
+    check_horizon(horizon)
     if isinstance(record, int | np.integer) and not isinstance(record, bool):
         check_whole("record", record, 1)
         spaced = np.geomspace(1, horizon, int(record)) if record > 1 else np.array([horizon])
@@ -47,6 +45,34 @@ def check_seed(seed: Any) -> None:
     check_whole("seed", seed, 0)
     if seed >= 2**64:
         raise ValueError(f"seed must be below 2^64, got {seed}; a key has 64 bits")
+
+
+def check_precision(name: str, value: Any) -> None:
+    """Raises unless ``value`` is a positive finite number, the relative half-width of a band."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0 < value < math.inf:
+        raise ValueError(f"{name} must be a number above 0, such as 0.05 for 5 %, got {value!r}")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Checks one of the numbers of a study, by its name: in Python and in files, of a study and of an entry."""
+    last = name.rpartition(".")[2]
+    if last == "seed":
+        check_seed(value)
+    elif last == "horizon":
+        check_horizon(value)
+    elif last == "precision":
+        if value is not None:
+            check_precision(name, value)
+    else:
+        check_whole(name, value, 1)
+
+
+def check_horizon(horizon: Any) -> None:
+    """Raises unless ``horizon`` is a number of rounds that can be counted."""
+    check_whole("horizon", horizon, 2, "regret needs at least two rounds")
+    if horizon > MAX_ROUNDS:
+        raise ValueError(f"horizon must be at most {MAX_ROUNDS}, got {horizon}; rounds are counted in 32 bits")
 
 
 def check_history(policies: Sequence[Any], rounds: int) -> None:

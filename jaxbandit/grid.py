@@ -11,6 +11,7 @@ import numpy as np
 from jaxbandit.game import at_horizon
 from jaxbandit.types import field_values, fingerprint, format_number, public_fields, rank
 
+GAP = "gap"  # the distance of the other arms' means from the best one's: no field, but it can be set and swept
 LONG = 1000  # a label does not spell out more numbers than this
 
 
@@ -59,7 +60,8 @@ def grid(cls: type, **values: Any) -> Grid:
       **values: Fields by name; a list is swept. For a field with one value per arm (``means``) a list of numbers
         is one value and a list of lists is swept. In a field that takes one number or one per arm
         (``tail_index``) a list of numbers is swept, and an entry that is a list holds one number per arm:
-        ``tail_index=[1.5, [1.2, 1.8]]`` are two points.
+        ``tail_index=[1.5, [1.2, 1.8]]`` are two points. A class with ``means`` also takes ``gap``, which stretches
+        all distances of the means from the best one alike.
 
     Example:
       >>> import jaxbandit as jb
@@ -74,17 +76,59 @@ def grid(cls: type, **values: Any) -> Grid:
             f"grid() needs a class with fields, but {cls.__name__} is not decorated; write @pytree above it"
         )
     specs = public_fields(cls)
+    known = [*specs, GAP] if takes_gap(cls) else list(specs)
     for name in values:
-        if name not in specs:
-            raise ValueError(f"{cls.__name__} has no field {name!r}; {suggest(name, specs)}")
+        if name not in known:
+            raise ValueError(f"{cls.__name__} has no field {name!r}; {suggest(name, known)}")
     fixed, axes = split(cls.__name__, specs, values)
-    points = [cls(**fixed, **row) for row in combinations(axes)]
+    points = [make(cls, fixed | row) for row in combinations(axes)]
     return Grid(cls=cls, axes=axes, points=points)
+
+
+def takes_gap(cls: type) -> bool:
+    """Returns whether a class has one mean per arm, whose gap can be set, and no field of that name."""
+    specs = public_fields(cls)
+    return GAP not in specs and any(spec.name == "arm_means" and rank(spec) == 1 for spec in specs.values())
+
+
+def make(cls: type, values: Mapping[str, Any]) -> Any:
+    """Returns an object with these values, among them perhaps a gap."""
+    if GAP not in values or not takes_gap(cls):
+        return cls(**values)
+    return with_gap(cls(**{name: value for name, value in values.items() if name != GAP}), values[GAP])
+
+
+def gap_of(obj: Any) -> float:
+    """Returns the smallest positive distance from the best mean, also of a law inside; 0 if there is none."""
+    law = getattr(obj, "law", None)
+    means = getattr(obj, "arm_means", None) if law is None else None
+    if means is None:
+        return gap_of(law) if law is not None else float(getattr(obj, GAP, 0.0))
+    distances = np.asarray(means, np.float64) - np.min(means)
+    positive = distances[distances > 0]
+    return float(f"{positive.min():.12g}") if positive.size else 0.0
+
+
+def with_gap(obj: Any, gap: Any) -> Any:
+    """Returns an environment with another gap; all distances of its means from the best one are stretched alike."""
+    name, now = type(obj).__name__, gap_of(obj)
+    if isinstance(gap, bool) or not isinstance(gap, int | float | np.number) or not 0 < gap < np.inf:
+        raise ValueError(f"{name}.gap must be a number above 0, got {gap!r}")
+    if not now:
+        raise ValueError(
+            f"{name}.gap cannot be set, because all arms have the same mean; give means such as [0.5, 1.0]"
+        )
+    means = np.asarray(obj.arm_means, np.float64)
+    return dataclasses.replace(obj, arm_means=means.min() + (means - means.min()) * (gap / now))
 
 
 def split(owner: str, specs: dict[str, dataclasses.Field], values: dict[str, Any]) -> tuple[dict, dict[str, list]]:
     """Splits values into those that are fixed and those that are swept."""
-    axes = {name: list(value) for name, value in values.items() if is_axis(specs[name], value)}
+    axes = {
+        name: list(value)
+        for name, value in values.items()
+        if (is_axis(specs[name], value) if name in specs else np.ndim(value) > 0)  # a gap is one number
+    }
     for name, choices in axes.items():
         if not choices:
             raise ValueError(f"{owner}.{name} is an empty list, so there is nothing to sweep; give at least one value")

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.core import Tracer
 
-from jaxbandit.grid import suggest
+from jaxbandit.grid import GAP, gap_of, suggest, with_gap
 from jaxbandit.types import is_static, public_fields, rank
 
-GAP = "gap"
 SIDES: tuple[str, str] = ("policy", "environment")
 SCALES = ("log", "linear")
 
@@ -207,7 +206,7 @@ def _listed(obj: Any, whole: bool) -> dict[str, float | str]:
             found |= {f"{name}.{inner}": entry for inner, entry in _listed(value, whole).items()}
         elif spec.name == "arm_means" and rank(spec) == 1:
             found[name] = f"it holds one number per arm; move {GAP!r} instead"
-            found[GAP] = _gap(value) or "all arms have the same mean"
+            found[GAP] = gap_of(obj) or "all arms have the same mean"
         else:
             reason = _why_not(spec, value, whole)
             found[name] = reason or float(value)
@@ -230,13 +229,6 @@ def _why_not(spec: dataclasses.Field, value: Any, whole: bool) -> str:
     return ""
 
 
-def _gap(means: Any) -> float:
-    """Returns the smallest positive distance from the best mean; 0 if there is none."""
-    distances = np.asarray(means, np.float64) - np.min(means)
-    positive = distances[distances > 0]
-    return float(positive.min()) if positive.size else 0.0
-
-
 def _replaced(obj: Any, path: list[str], value: float) -> Any:
     head, *rest = path
     specs = public_fields(type(obj))
@@ -245,6 +237,4 @@ def _replaced(obj: Any, path: list[str], value: float) -> Any:
         return dataclasses.replace(obj, **{specs[head].name: _replaced(inner, rest, value)})
     if head in specs:
         return dataclasses.replace(obj, **{specs[head].name: value})
-    means = np.asarray(obj.arm_means, np.float64)
-    best = means.min()
-    return dataclasses.replace(obj, arm_means=best + (means - best) * (value / _gap(means)))
+    return with_gap(obj, value)

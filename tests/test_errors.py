@@ -161,7 +161,7 @@ TOML = {
     ("change", "message"),
     [
         ({"horzon": 10}, "unknown key 'horzon'; did you mean 'horizon'"),
-        ({"horizon": "long"}, "horizon must be a whole number, got 'long'"),
+        ({"horizon": "long"}, "horizon must be a whole number >= 2, got 'long'"),
         ({"policies": []}, r"\[\[policies\]\] is empty"),
         ({"policies": [{"name": "uninf"}]}, "unknown name 'uninf' in .*did you mean 'uniinf'"),
         (
@@ -172,7 +172,7 @@ TOML = {
         ({"environments": [{"name": "pareto", "means": [1.0]}]}, "pareto needs tail_index"),
         ({"environments": [{"name": "no.such:Thing"}]}, "cannot load 'no.such:Thing'"),
         ({"worlds": []}, "unknown key 'worlds'; did you mean 'environments'"),
-        ({"horizon": -5}, "horizon must be >= 2, got -5"),
+        ({"horizon": -5}, "horizon must be a whole number >= 2, got -5; regret needs at least two rounds"),
         ({"policies": [{"name": "UniINF"}]}, "did you mean 'uniinf'"),
         ({"policies": ["uniinf"]}, r"'uniinf' in policies must be a table with a name"),
         ({"policies": [{"name": "uniinf", "initial_scale": [[1.0, 2.0]]}]}, "initial_scale must be one number here"),
@@ -198,8 +198,40 @@ def test_studies_say_what_is_missing():
             with pytest.raises(ValueError, match=f"{key} is missing; add") as found:
                 make()
             assert "pydantic" not in str(found.value)
-    with pytest.raises(ValueError, match="precision must be > 0, got -1"):
+    with pytest.raises(ValueError, match=r"precision must be a number above 0, such as 0.05 for 5 %, got -1"):
         study.parse(TOML).changed(precision=-1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *[("horizon", value) for value in (1, 10.0, 10.5, "10", True, 2**31)],
+        *[("num_seeds", value) for value in (0, 2.0, "2", True)],
+        *[("seed", value) for value in (-1, 1.0, 2**64, False)],
+    ],
+)
+def test_numbers_are_checked_alike_in_files_and_in_python(key, value):
+    said = []
+    for make in (
+        lambda: jb.simulate(POLICY, ENVIRONMENT, **{"horizon": 10, "num_seeds": 2} | {key: value}),
+        lambda: jb.Study(**TOML | {key: value}),
+        lambda: study.parse(TOML | {key: value}, "a.toml"),
+        lambda: study.parse(TOML).changed(**{key: value}),
+    ):
+        with pytest.raises(ValueError) as refused:
+            make()
+        said.append(str(refused.value).removeprefix("a.toml: "))
+    assert len(set(said)) == 1
+    assert said[0].startswith(f"{key} must be ")
+
+
+def test_good_numbers_are_taken_alike():
+    given = {"horizon": np.int64(10), "num_seeds": np.int32(2), "seed": 2**64 - 1}
+    assert jb.simulate(POLICY, ENVIRONMENT, **given).attrs["seed"] == jb.Study(**TOML | given).seed
+    for precision in (0, float("inf"), float("nan"), "0.1", True):
+        for change in ({"precision": precision}, {"policies": [{"name": "uniinf", "precision": precision}]}):
+            with pytest.raises(ValueError, match=r"precision must be a number above 0, such as 0.05"):
+                study.parse(TOML | change)
 
 
 def test_a_list_outside_a_grid_is_no_sweep():

@@ -1,5 +1,5 @@
 """Results as labelled datasets, with the names, dimensions and labels of their variables.
 
-``labels`` names variables, policies and environments; ``results`` builds the dataset, its summary and paired
-comparisons.
+``labels`` names variables, policies and environments; ``results`` builds the dataset and its
+summary.
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.environments import ENVIRONMENTS
-from jaxbandit.grid import Grid, text
+from jaxbandit.grid import GAP, Grid, gap_of, text
 from jaxbandit.policies import POLICIES
 from jaxbandit.types import field_values
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)  # new levels come last: older cells lack them
 
+MEANS = ("means", "law")  # fields whose sweep moves the gap, which then is a coordinate too
 _RESERVED = {"seed", "round", "arm", "policy", "environment"}  # dimensions of every dataset: such a field is renamed
 
 # Letters of the papers for fields that are often swept.
@@ -54,7 +55,11 @@ def product_axes(policies: Grid, environments: Grid) -> dict[str, Any]:
     """Returns the values of every swept field; a name that both sides sweep gets the side as a prefix."""
     names = _axis_names(policies, environments)
     axes = {names["policy", name]: values for name, values in policies.coordinates().items()}
-    return axes | {names["environment", name]: values for name, values in environments.coordinates().items()}
+    axes |= {names["environment", name]: values for name, values in environments.coordinates().items()}
+    if GAP not in axes and (place := next((name for name in MEANS if name in environments.axes), None)):
+        gaps = _gaps(environments, place)
+        axes |= {} if gaps is None else {GAP: (names["environment", place], gaps)}
+    return axes
 
 
 def labelled_axes(policies: Sequence[tuple[str, Grid]], environments: Sequence[tuple[str, Grid]]) -> dict[str, Any]:
@@ -67,6 +72,9 @@ def labelled_axes(policies: Sequence[tuple[str, Grid]], environments: Sequence[t
         for name in swept[side]:
             column = [value for _, grid in grids for value in _along(grid, name)]
             axes[f"{side}_{name}" if name in both else name] = (side, _column(column))
+    gaps = [gap_of(point) for _, grid in environments for point in grid.points]
+    if GAP not in axes and set(MEANS) & set(swept["environment"]) and len(set(gaps)) > 1:
+        axes[GAP] = ("environment", np.asarray([gap or np.nan for gap in gaps]))
     return axes
 
 
@@ -117,6 +125,17 @@ def environment_labels(ds: "xr.Dataset", environments: Mapping[str, Any]) -> lis
     return listed
 
 
+def _gaps(grid: Grid, axis: str) -> list[float] | None:
+    """Returns the gap at each value of an axis; None unless the axis alone decides it and it differs."""
+    by_value: dict[str, set[float]] = {text(value): set() for value in grid.axes[axis]}
+    for row, point in zip(grid.rows(), grid.points, strict=True):
+        by_value[text(row[axis])].add(gap_of(point))
+    if any(len(gaps) != 1 for gaps in by_value.values()):
+        return None
+    found = [next(iter(by_value[text(value)])) for value in grid.axes[axis]]
+    return found if len(set(found)) > 1 and all(found) else None
+
+
 def _axis_names(policies: Grid, environments: Grid) -> dict[tuple[str, str], str]:
     both = set(policies.axes) & set(environments.axes)
     sides = itertools.chain(
@@ -150,6 +169,8 @@ def _fields(grid: Grid) -> dict[str, Any]:
 def _along(grid: Grid, name: str) -> list[Any]:
     if name in grid.axes:
         return [row[name] for row in grid.rows()]
+    if name == GAP and GAP not in _fields(grid):
+        return [gap_of(point) or None for point in grid.points]
     return [_fields(grid).get(name)] * len(grid.points)
 
 

@@ -1,4 +1,4 @@
-"""Labelled datasets of results, their summary, and paired comparisons."""
+"""Labelled datasets of results, and their summary."""
 
 import itertools
 import warnings
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit.dataset.labels import LONG_NAMES, QUANTILES, labelled_axes, product_axes, variable_dims
+from jaxbandit.dataset.labels import LONG_NAMES, MEANS, QUANTILES, labelled_axes, product_axes, variable_dims
 from jaxbandit.environments import ENVIRONMENTS
-from jaxbandit.grid import Grid, suggest, text
+from jaxbandit.grid import GAP, Grid, suggest, text
 from jaxbandit.policies import POLICIES
 from jaxbandit.types import public_fields
 
@@ -22,7 +22,7 @@ def product_dataset(
     axes = product_axes(policies, environments)
     shape = (*policies.shape, *environments.shape)
     shaped = {name: values.reshape((*shape, *values.shape[2:])) for name, values in variables.items()}
-    return _dataset(shaped, tuple(axes), {**axes, **coords})
+    return _dataset(shaped, tuple(name for name in axes if not isinstance(axes[name], tuple)), {**axes, **coords})
 
 
 def labelled_dataset(
@@ -55,6 +55,9 @@ def product(ds: xr.Dataset, policy: str, environment: str) -> xr.Dataset:
             for name, coord in ds.coords.items()
             if coord.dims == (side,) and name != side and not _is_missing(coord.values).any()
         ]
+        place = next((name for name in MEANS if name in riders and GAP in riders), None)  # the gap follows it
+        gaps = {} if place is None else dict(zip(ds[place].values, ds[GAP].values, strict=True))
+        riders = [name for name in riders if place is None or name != GAP]
         ds = ds.drop_vars([name for name, c in ds.coords.items() if c.dims == (side,) and name not in (side, *riders)])
         if len(riders) > 1:
             ds = ds.set_index({side: riders}).unstack(side)
@@ -62,6 +65,8 @@ def product(ds: xr.Dataset, policy: str, environment: str) -> xr.Dataset:
             ds = ds.swap_dims({side: riders[0]}).drop_vars(side)
         else:
             ds = ds.squeeze(side, drop=True)
+        if place is not None:
+            ds = ds.assign_coords({GAP: (place, [gaps[value] for value in ds[place].values])})
     last = [dim for dim in ("seed", "round", "arm") if dim in ds.dims]
     return ds.transpose(*(dim for dim in ds.dims if dim not in last), *last)
 
@@ -142,7 +147,7 @@ def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] =
         out = ds[["regret_mean", "regret_stderr", "regret_quantile", "failed"]].copy()
     else:
         raise ValueError("this dataset has neither `regret` nor `regret_mean`; pass what simulate() or load() returned")
-    half = _quantile(0.5 + level / 2, _seeds(ds)) * out.regret_stderr
+    half = student_quantile(0.5 + level / 2, _seeds(ds)) * out.regret_stderr
     out["regret_low"], out["regret_high"] = out.regret_mean - half, out.regret_mean + half
     out.attrs = {**ds.attrs, "band": f"normal, {100 * level:g}%"}
     return out
@@ -150,7 +155,7 @@ def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] =
 
 def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:
     """Returns the mean, standard error and quantiles of regret over the seeds."""
-    count = _played(regret)
+    count = played(regret)
     several = regret.sizes["seed"] > 1
     spread = regret.std("seed", ddof=1) if several else xr.full_like(regret.isel(seed=0, drop=True), np.nan)
     with warnings.catch_warnings():  # a policy may stop before the others
@@ -168,7 +173,7 @@ def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> x
     return out
 
 
-def _played(regret: xr.DataArray) -> Any:
+def played(regret: xr.DataArray) -> Any:
     """Counts the seeds behind each mean; pairs of a study may have different numbers of them."""
     there = regret.notnull()
     return regret.sizes["seed"] if bool(there.all()) else there.sum("seed")
@@ -177,11 +182,11 @@ def _played(regret: xr.DataArray) -> Any:
 def _seeds(ds: xr.Dataset) -> Any:
     """Counts the seeds behind the means of a dataset, which may be a summary."""
     if "regret" in ds:
-        return _played(ds.regret)
+        return played(ds.regret)
     return ds.seeds if "seeds" in ds else int(ds.attrs.get("num_seeds", 0))
 
 
-def _quantile(p: float, count: Any) -> Any:
+def student_quantile(p: float, count: Any) -> Any:
     """Returns Student's quantile for means over ``count`` seeds."""
     from scipy import special
 
@@ -195,57 +200,6 @@ def reduce_cell(cell: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     others = {name: values for name, values in cell.items() if name not in ("regret", "failed")}
     means = {name: np.asarray(values.mean(axis=0)) for name, values in others.items()}
     return {**stats, **means, "failed": np.asarray((cell["failed"] > 0).sum())}
-
-
-def compare(
-    ds: xr.Dataset, a: str | Mapping[str, Any], b: str | Mapping[str, Any], *, level: float = 0.95
-) -> xr.Dataset:
-    """Returns the paired difference of two policies' regret, seed by seed on common random numbers.
-
-    Args:
-      ds: A dataset that ``simulate`` returned, with every seed kept.
-      a: A policy label, or coordinates such as ``{"initial_scale": 4.0}``.
-      b: The policy to subtract, in the same form.
-      level: Coverage of the normal band.
-
-    Returns:
-      A dataset with the ``difference`` (a minus b), its ``stderr``, ``low`` and ``high``, ``z``, and
-      ``variance_ratio``, how many times as many seeds independent runs would need.
-    """
-    if "regret" not in ds:
-        raise ValueError('compare() pairs seeds, but keep="summary" dropped them; run with keep="seeds"')
-    first, second = _select(ds.regret, a), _select(ds.regret, b)
-    difference = first - second
-    count = _played(difference)
-    if np.min(count) < 2:
-        raise ValueError(f"compare() needs at least 2 seeds that both policies have played, got {int(np.min(count))}")
-    mean, stderr = difference.mean("seed"), difference.std("seed", ddof=1) / np.sqrt(count)
-    half = _quantile(0.5 + level / 2, count) * stderr
-    independent = first.var("seed", ddof=1) + second.var("seed", ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return xr.Dataset(
-            {
-                "difference": mean,
-                "stderr": stderr,
-                "low": mean - half,
-                "high": mean + half,
-                "z": mean / stderr,
-                "variance_ratio": independent / (stderr**2 * count),
-            },
-            attrs={"a": str(a), "b": str(b), "band": f"normal, {100 * level:g}%"},
-        )
-
-
-def _select(regret: xr.DataArray, which: str | Mapping[str, Any]) -> xr.DataArray:
-    where = {"policy": which} if isinstance(which, str) else dict(which)
-    for dim, value in where.items():
-        if dim not in regret.dims:
-            raise ValueError(
-                f"cannot select {value!r}: there is no dimension {dim!r}; {suggest(dim, [str(d) for d in regret.dims])}"
-            )
-        if value not in regret[dim].values:
-            raise ValueError(f"no {dim} {value!r}; {suggest(str(value), [str(v) for v in regret[dim].values])}")
-    return regret.sel(where, drop=True)
 
 
 def _dataset(variables: Mapping[str, np.ndarray], axes: tuple[str, ...], coords: Mapping[str, Any]) -> xr.Dataset:

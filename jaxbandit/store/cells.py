@@ -25,6 +25,7 @@ from jaxbandit.policies import POLICIES
 from jaxbandit.random import PRNG
 from jaxbandit.store.cellfile import Header, file_name
 from jaxbandit.store.cellfile import digest as digest
+from jaxbandit.studies.sources import held_name, is_held
 from jaxbandit.studies.study import Study
 from jaxbandit.types import is_static, public_fields
 
@@ -129,8 +130,12 @@ def pairs(study: Study, way: str | None = None) -> list[Pair]:
 def describe(obj: Any) -> dict[str, Any]:
     """Describes a policy or environment for JSON; descriptions are equal if and only if the numbers are."""
     cls = type(obj)
-    about: dict[str, Any] = {"class": _registered().get(cls, f"{cls.__module__}:{cls.__qualname__}")}
-    if cls.__module__.split(".")[0] != "jaxbandit":
+    own = cls.__module__.split(".")[0] != "jaxbandit"
+    if own and is_held(cls):
+        about: dict[str, Any] = {"class": held_name(cls)}
+    else:
+        about = {"class": _registered().get(cls, f"{cls.__module__}:{cls.__qualname__}")}
+    if own and not is_held(cls):
         about["source"] = _source(cls.__module__)
     for name, spec in public_fields(cls).items():
         value = getattr(obj, spec.name)

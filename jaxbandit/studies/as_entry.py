@@ -8,8 +8,9 @@ import jax
 import numpy as np
 
 from jaxbandit.environments import ENVIRONMENTS
-from jaxbandit.grid import Grid, is_axis
+from jaxbandit.grid import GAP, Grid, is_axis, takes_gap
 from jaxbandit.policies import POLICIES
+from jaxbandit.studies.sources import held_name, is_held
 from jaxbandit.types import public_fields
 
 CALLED = "called"  # the key for a field called ``name``: in an entry, ``name`` is the name of the class
@@ -30,13 +31,8 @@ def as_table(obj: Any, section: str) -> Values:
     cls = obj.cls if isinstance(obj, Grid) else type(obj)
     if not dataclasses.is_dataclass(cls):
         raise ValueError(f"an entry of {section} must be a table, an object or a grid, got {obj!r}")
-    if "<locals>" in cls.__qualname__ or cls.__module__ == "__main__":
-        raise ValueError(
-            f"{cls.__qualname__} cannot be named in a study, because a function or a script defines it; put it in a "
-            "module that can be imported"
-        )
     name = next((key for key, known in REGISTRIES[section].items() if known is cls), None)
-    table: Values = {"name": name or f"{cls.__module__}:{cls.__qualname__}"}
+    table: Values = {"name": name or (held_name(cls) if is_held(cls) else f"{cls.__module__}:{cls.__qualname__}")}
     point = obj.points[0] if isinstance(obj, Grid) else obj
     for key, spec in public_fields(cls).items():
         value = obj.axes[key] if isinstance(obj, Grid) and key in obj.axes else getattr(point, spec.name)
@@ -49,6 +45,7 @@ def as_table(obj: Any, section: str) -> Values:
                 given = [given]  # one number per arm: without the outer list it would be swept
             table[CALLED if key == "name" else key] = given
     if isinstance(obj, Grid):
+        table |= {GAP: list(obj.axes[GAP])} if GAP in obj.axes and takes_gap(cls) else {}
         table |= {key: table.pop(key) for key in obj.axes if key in table}  # axes in their own order
         table |= {"zip": [list(group) for group in obj.zipped]} if obj.zipped else {}
     return table

@@ -11,6 +11,7 @@ from importlib import metadata
 
 from jaxbandit.grid import suggest
 from jaxbandit.studies.as_entry import REGISTRIES
+from jaxbandit.studies.sources import HELD
 
 # Methods without which a class is no policy, or no environment.
 METHODS = {"policies": ("init", "probabilities", "update"), "environments": ("means", "loss")}
@@ -23,6 +24,13 @@ def names(section: str) -> list[str]:
 
 def find_class(name: str, section: str, directory: pathlib.Path) -> type:
     """Finds a class by registry key, entry point, or ``package.module:Class``; also looks beside the study file."""
+    if name in HELD:
+        return _with_methods(HELD[name], name, section)
+    if "@" in name and ":" in name:
+        raise ValueError(
+            f"{name!r} in [[{section}]] was defined in a notebook, a script or a function; run its definition again "
+            "and pass the object itself to jb.Study, or put the class into a module and write package.module:Class"
+        )
     if ":" in name:
         return _imported(name, name, section, directory)
     if name in REGISTRIES[section]:
@@ -72,6 +80,11 @@ def _imported(name: str, target: str, section: str, directory: pathlib.Path) -> 
         ) from None
     if not isinstance(found, type) or not dataclasses.is_dataclass(found):
         raise ValueError(f"{name!r} in [[{section}]] is no class made with @jaxbandit.types.pytree; name one")
+    return _with_methods(found, name, section)
+
+
+def _with_methods(found: type, name: str, section: str) -> type:
+    """Returns a class that has the methods of its section; raises ``ValueError`` if it lacks one."""
     missing = [method for method in METHODS[section] if not hasattr(found, method)]
     if missing:
         kind = {"policies": "policy", "environments": "environment"}[section]

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from jaxbandit.checks import check_number
 from jaxbandit.environments import ENVIRONMENTS
-from jaxbandit.grid import Grid, combinations, registry_name, split, suggest
+from jaxbandit.grid import GAP, Grid, combinations, make, registry_name, split, suggest, takes_gap
 from jaxbandit.policies import POLICIES
 from jaxbandit.studies.as_entry import CALLED
 from jaxbandit.studies.as_entry import REGISTRIES as REGISTRIES
@@ -112,7 +113,7 @@ class Entry:
 
     def _point(self, values: Values) -> Any:
         try:
-            point = self.cls(**values)
+            point = make(self.cls, values)
             check_single(point)
         except (TypeError, AttributeError, OverflowError) as error:  # a value of a type that the class cannot use
             given = ", ".join(f"{name} = {value!r:.60}" for name, value in values.items())
@@ -201,8 +202,8 @@ def read_entry(
             kind, example = _INSIDE[section]
             raise ValueError(f"{name}.{key} must be {kind} itself, got {values.get(key)!r}; write {key} = {example}")
     for key in values:
-        if key not in fields:
-            known = [*fields, "zip", *allowed, *factors]
+        if key not in fields and not (key == GAP and takes_gap(cls)):
+            known = [*fields, *([GAP] if takes_gap(cls) else []), "zip", *allowed, *factors]
             raise ValueError(f"{name} has no field {key!r}; {suggest(key, known)}")
     values = {key: _nested(value, section, directory, data, defaults) for key, value in values.items()}
     missing = [key for key, spec in fields.items() if spec.default is dataclasses.MISSING and key not in values]
@@ -245,9 +246,9 @@ def _check_options(name: str, options: Values) -> None:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if key == "label" and not (isinstance(value, str) and value):
             raise ValueError(f"{name}.label must be text, got {value!r}")
-        if key in ("num_seeds", "max_seeds", "stop_at") and not (number and isinstance(value, int) and value >= 1):
-            raise ValueError(f"{name}.{key} must be a whole number >= 1, got {value!r}")
-        if key in ("precision", "moment_order") and not (number and float(value) > 0):
+        if key in ("num_seeds", "max_seeds", "stop_at", "precision"):
+            check_number(f"{name}.{key}", value)
+        if key == "moment_order" and not (number and float(value) > 0):
             raise ValueError(f"{name}.{key} must be a number above 0, got {value!r}")
 
 

@@ -4,9 +4,10 @@ import pathlib
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 import pydantic
 
-from jaxbandit.checks import check_history, recorded_rounds
+from jaxbandit.checks import check_history, check_number, recorded_rounds
 from jaxbandit.grid import for_run, suggest
 from jaxbandit.studies import entries, limits, quick
 from jaxbandit.studies.entries import Entry
@@ -65,15 +66,15 @@ class Study(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
     title: str = "untitled study"
-    horizon: int = pydantic.Field(ge=2)
-    num_seeds: int = pydantic.Field(ge=1)
-    seed: int = pydantic.Field(default=0, ge=0, lt=2**63)
+    horizon: int
+    num_seeds: int
+    seed: int = 0
     record: int | list[int] = 64
     dtype: Literal["float32", "float64"] = "float32"
     keep: Literal["seeds", "summary"] = "seeds"
     measures: list[str] = []
-    precision: float | None = pydantic.Field(default=None, gt=0)
-    max_seeds: int = pydantic.Field(default=MAX_SEEDS, ge=1)
+    precision: float | None = None
+    max_seeds: int = MAX_SEEDS
     extendable: bool = True
     figures: list[str | dict[str, Any]] = []
     quick_policies: list[str] = []
@@ -265,6 +266,13 @@ class Study(pydantic.BaseModel):
         """Returns the last round that an environment of that name is played to."""
         last = int(recorded_rounds(self.horizon, self.record)[-1])
         return min(last, self._table_rounds or last) if name == "replay" else last
+
+    @pydantic.field_validator("horizon", "num_seeds", "seed", "max_seeds", "precision", mode="before")
+    @classmethod
+    def _checked(cls, value: Any, info: pydantic.ValidationInfo) -> Any:
+        """Checks numbers as ``simulate`` does; the message has the key already."""
+        check_number(str(info.field_name), value)
+        return value.item() if isinstance(value, np.generic) else value
 
     @pydantic.model_validator(mode="before")
     @classmethod

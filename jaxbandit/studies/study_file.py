@@ -60,7 +60,8 @@ def _problem(error: Mapping[str, Any], examples: Mapping[str, str]) -> str:
     if kind == "missing":
         return f"{where} is missing" + (f"; add {examples[where]}" if where in examples else "")
     if kind == "value_error":
-        return ": ".join(filter(None, (where, error["msg"].removeprefix("Value error, "))))
+        said = error["msg"].removeprefix("Value error, ")
+        return said if not where or said.startswith(f"{where} ") else f"{where}: {said}"
     if kind in limits:
         wanted = limits[kind].format(**context)
     elif kind.startswith("int_"):

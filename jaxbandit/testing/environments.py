@@ -17,7 +17,7 @@ from jaxbandit import random
 from jaxbandit.game import as_arrays, game_key, is_stationary, means_of, play_round
 from jaxbandit.policies import Uniform
 from jaxbandit.simulation import simulate
-from jaxbandit.testing.fields import edges, refuses
+from jaxbandit.testing.fields import counted, edges, refuses
 from jaxbandit.testing.games import HORIZON, CheckError, close, quick_jit, require, same
 
 DRAWS = 1 << 19  # of each arm
@@ -83,7 +83,7 @@ def bounds_are_honest(environment: Any) -> str:
     for name, attribute, outside, _ in found:
         value = getattr(environment, attribute)
         refuses(environment, name, attribute, np.full(np.shape(value), outside) if np.ndim(value) else outside)
-    return f"{len(found)} declared bounds" if found else "no bounds are declared; field(gt=0) would check values"
+    return counted(found)
 
 
 def plays_in_simulate(environment: Any) -> str:

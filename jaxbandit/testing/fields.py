@@ -19,6 +19,13 @@ def edges(obj: Any) -> list[tuple[str, str, float, float]]:
     return found
 
 
+def counted(bounds: list) -> str:
+    """Returns the number of declared bounds in words."""
+    if not bounds:
+        return "no bounds are declared; field(gt=0) would check values"
+    return f"{len(bounds)} declared {'bound' if len(bounds) == 1 else 'bounds'}"
+
+
 def refuses(obj: Any, name: str, attribute: str, outside: float) -> None:
     """Raises unless a value outside of a declared bound is refused with a message that names the field."""
     where = f"{type(obj).__name__}.{name}"

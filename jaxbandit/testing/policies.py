@@ -13,7 +13,7 @@ from jaxbandit.environments import Bernoulli, Pareto, StudentT
 from jaxbandit.game import as_arrays, check_state, drawn, game_key, start, step, updated
 from jaxbandit.random import round_streams
 from jaxbandit.simulation import simulate
-from jaxbandit.testing.fields import edges, refuses
+from jaxbandit.testing.fields import counted, edges, refuses
 from jaxbandit.testing.games import HORIZON, CheckError, close, given, play, quick_jit, require, same
 
 EASY = Bernoulli(means=[0.2, 0.5, 0.5])  # which many checks play: one class and number of arms is one program a policy
@@ -243,7 +243,7 @@ def bounds_are_honest(policy: Any) -> str:
         refuses(policy, name, attribute, outside)
         ds = simulated(dataclasses.replace(policy, **{attribute: inside}), horizon=10, num_seeds=2, record=[10])
         require(int(ds.pulls.sum()) == 20, f"{name} = {inside:g} is within its bounds, but games with it fail")
-    return f"{len(found)} declared bounds" if found else "no bounds are declared; field(gt=0) would check values"
+    return counted(found)
 
 
 def relabelled_arms_relabel_the_play(policy: Any) -> str:

@@ -33,7 +33,8 @@ def pytree(cls: type[T]) -> type[T]:
             check_more(self)
 
     cls.__post_init__ = __post_init__  # pyright: ignore[reportAttributeAccessIssue]
-    __post_init__.__wrapped__ = check_more  # pyright: ignore[reportFunctionMemberAccess]
+    if check_more is not None:
+        __post_init__.__wrapped__ = check_more  # pyright: ignore[reportFunctionMemberAccess]
     cls.__repr__ = _repr  # pyright: ignore[reportAttributeAccessIssue]
     cls.__eq__, cls.__hash__ = _equal, _hash  # pyright: ignore[reportAttributeAccessIssue]
     cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)

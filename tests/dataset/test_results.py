@@ -135,7 +135,7 @@ def test_common_random_numbers_help():
 def test_compare_says_what_is_missing(several, sweep):
     with pytest.raises(ValueError, match=r"no policy 'uninf'.*did you mean"):
         jb.compare(several, "uninf", "uniform")
-    with pytest.raises(ValueError, match="no dimension 'policy'"):
+    with pytest.raises(ValueError, match="no coordinate 'policy'"):
         jb.compare(sweep, "uniinf", "uniform")
     kept = jb.simulate([jb.Uniform()], ENVIRONMENT, keep="summary", **KEYS)
     with pytest.raises(ValueError, match='run with keep="seeds"'):

@@ -184,14 +184,14 @@ def test_a_changed_study_is_saved_as_changed(tmp_path):
     assert Study.load(loaded.changed(num_seeds=9).save(tmp_path / "changed.toml")).num_seeds == 9
 
 
-def test_a_class_that_cannot_be_imported_cannot_be_named():
+def test_a_local_class_without_the_methods_is_no_policy():
     from jaxbandit.types import pytree
 
     @pytree
     class Local:
         def init(self, num_arms): ...
 
-    with pytest.raises(ValueError, match="put it in a module that can be imported"):
+    with pytest.raises(ValueError, match=r"Local@\w+' in .* is no policy: it has no probabilities"):
         made(policies=[Local()])
 
 
