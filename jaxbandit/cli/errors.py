@@ -19,8 +19,8 @@ def parts(message: str) -> tuple[str, str]:
     """Returns the problem and the remedy of a message; an empty remedy if it names none.
 
     Example:
-      >>> parts("a.toml does not exist; give the path of a study file; or write one")
-      ('a.toml does not exist', 'give the path of a study file; or write one')
+      >>> parts("a.toml does not exist; give the path of a study file; write one with init")
+      ('a.toml does not exist', 'give the path of a study file; write one with init')
       >>> parts("the mean is 0; the median is 1")
       ('the mean is 0; the median is 1', '')
     """

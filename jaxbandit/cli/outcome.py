@@ -23,6 +23,7 @@ def show_regret(console: Console, study: Study, ds: xr.Dataset, stats: xr.Datase
     environments = environments_of(study, stats)
     found = outcomes(ds, stats, environments)
     shown = tables.regret_tables(found, stats, multiples(stats, environments), grouped=layout.on_terminal())
+    layout.say(console, f"pseudo-regret after {int(stats['round'][-1]):,} rounds")
     for table in shown:
         layout.show(console, table)
     for note in tables.notes(shown, stats.sizes["environment"], directory):

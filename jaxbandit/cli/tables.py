@@ -37,7 +37,8 @@ def regret_tables(
         by_environment.setdefault(one.environment, []).append(one)
     per_table = max(map(len, by_environment.values()), default=1)
     shown = list(by_environment)[: max(1, MOST_ROWS // per_table)]
-    return [_regret_table(by_environment[label], stats, times or {}, grouped) for label in shown]
+    counts = len({one.seeds for one in found}) > 1
+    return [_regret_table(by_environment[label], stats, times or {}, grouped, counts) for label in shown]
 
 
 def notes(tables: Sequence[Table], environments: int, directory: pathlib.Path) -> list[str]:
@@ -66,13 +67,12 @@ def plan_table(forecast: Forecast, directory: pathlib.Path) -> Table:
     )
 
 
-def _regret_table(rows: Sequence[Outcome], stats: xr.Dataset, times: Mapping, grouped: bool) -> Table:
-    numbers = [_cells(one, times) for one in rows]
-    heads = ["mean ± s.e.", "median", "99 %", "fails", "× bound"]
+def _regret_table(rows: Sequence[Outcome], stats: xr.Dataset, times: Mapping, grouped: bool, counts: bool) -> Table:
+    numbers = [_cells(one, times, counts) for one in rows]
+    heads = ["mean ± s.e.", "median", "99 %", "fails", "× bound", "seeds"]
     kept = [n for n in range(len(heads)) if n == 0 or any(row[n] != "–" for row in numbers)]
-    last = max(one.rounds for one in rows)
-    title = f"{_heading(rows[0])}: regret after {last:,} rounds, {rows[0].seeds:,} seeds"
-    table = new_table("policy", *(heads[n] for n in kept), title=title, right=heads)
+    last = int(stats["round"][-1])
+    table = new_table("policy", *(heads[n] for n in kept), title=_heading(rows[0]), right=heads)
     group = None
     for one, cells in zip(rows, numbers, strict=True):
         name, values = readable(one.policy)
@@ -88,9 +88,13 @@ def _regret_table(rows: Sequence[Outcome], stats: xr.Dataset, times: Mapping, gr
     return table
 
 
-def _cells(one: Outcome, times: Mapping) -> list[str]:
+def _cells(one: Outcome, times: Mapping, counts: bool) -> list[str]:
     multiple = times.get((one.policy, one.environment))
-    return [*number_cells(one), "–" if multiple is None else f"{multiple:.2g}"]
+    return [
+        *number_cells(one),
+        "–" if multiple is None else f"{multiple:.2g}",
+        f"{one.seeds:,}" if counts else "–",
+    ]
 
 
 def _remark(one: Outcome, stats: xr.Dataset, last: int) -> str:

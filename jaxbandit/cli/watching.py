@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from jaxbandit.cli import layout
-from jaxbandit.cli.options import RESULTS, Data, Seed
+from jaxbandit.cli.options import RESULTS, Data, Horizon, Seed
 from jaxbandit.grid import suggest
 from jaxbandit.studies.shipped import study_path
 from jaxbandit.studies.study import Study
@@ -25,9 +25,9 @@ def watch(
         typer.Option("--policy", help="Policy to watch, by its label; repeatable; default the study's first two."),
     ] = None,
     environment: Annotated[
-        str | None, typer.Option("--environment", help="Environment, by its label; default the study's first.")
+        str | None, typer.Option("--in", help="Environment to watch, by its label; default the study's first.")
     ] = None,
-    rounds: Annotated[int, typer.Option("--rounds", help="Rounds to watch, from the first on.")] = ROUNDS,
+    horizon: Horizon = None,
     game: Annotated[int, typer.Option("--game", help="Number of the game, that is, its seed within the study.")] = 0,
     seed: Seed = None,
     out: Annotated[
@@ -52,8 +52,11 @@ def watch(
     chosen = {names["policy"][place]: pairs[place, at].policy for place in places}
     path = out or RESULTS / f"watch-{file.stem}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    horizon = min(rounds, study.horizon)
-    options = {"horizon": horizon, "number": game, "seed": study.seed if seed is None else seed}
+    options = {
+        "horizon": min(ROUNDS if horizon is None else horizon, study.horizon),
+        "number": game,
+        "seed": study.seed if seed is None else seed,
+    }
     show = plots.watch if path.suffix.lower() in (".html", ".htm") else plots.game
     show(chosen, pairs[places[0], at].environment, path, study.title, **options)
     console = layout.make_console()
