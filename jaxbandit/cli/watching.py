@@ -3,7 +3,7 @@
 import pathlib
 import shlex
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,7 +25,7 @@ def watch(
         typer.Option("--policy", help="Policy to watch, by its label; repeatable; default the study's first two."),
     ] = None,
     environment: Annotated[
-        str | None, typer.Option("--environment", help="Environment, by its label; default the study's first.")
+        str | None, typer.Option("--in", help="Environment to watch, by its label; default the study's first.")
     ] = None,
     rounds: Annotated[int, typer.Option("--rounds", help="Rounds to watch, from the first on.")] = ROUNDS,
     game: Annotated[int, typer.Option("--game", help="Number of the game, that is, its seed within the study.")] = 0,
@@ -53,7 +53,7 @@ def watch(
     path = out or RESULTS / f"watch-{file.stem}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     horizon = min(rounds, study.horizon)
-    options = {"horizon": horizon, "number": game, "seed": study.seed if seed is None else seed}
+    options: dict[str, Any] = {"horizon": horizon, "number": game, "seed": study.seed if seed is None else seed}
     show = plots.watch if path.suffix.lower() in (".html", ".htm") else plots.game
     show(chosen, pairs[places[0], at].environment, path, study.title, **options)
     console = layout.make_console()
