@@ -27,7 +27,7 @@ def watch(
     environment: Annotated[
         str | None, typer.Option("--in", help="Environment to watch, by its label; default the study's first.")
     ] = None,
-    rounds: Annotated[int, typer.Option("--rounds", help="Rounds to watch, from the first on.")] = ROUNDS,
+    until: Annotated[int, typer.Option("--until", help="Last round to watch.")] = ROUNDS,
     game: Annotated[int, typer.Option("--game", help="Number of the game, that is, its seed within the study.")] = 0,
     seed: Seed = None,
     out: Annotated[
@@ -52,7 +52,7 @@ def watch(
     chosen = {names["policy"][place]: pairs[place, at].policy for place in places}
     path = out or RESULTS / f"watch-{file.stem}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    horizon = min(rounds, study.horizon)
+    horizon = min(until, study.horizon)
     options: dict[str, Any] = {"horizon": horizon, "number": game, "seed": study.seed if seed is None else seed}
     show = plots.watch if path.suffix.lower() in (".html", ".htm") else plots.game
     show(chosen, pairs[places[0], at].environment, path, study.title, **options)

@@ -101,7 +101,7 @@ def test_a_trace_is_the_game_of_the_study():
 @pytest.mark.slow
 def test_the_command_writes_a_page_or_a_figure(tmp_path, shown):
     (tmp_path / "two.toml").write_text(STUDY)
-    study = ["watch", str(tmp_path / "two.toml"), "--rounds", "40", "--policy", "htinf"]
+    study = ["watch", str(tmp_path / "two.toml"), "--until", "40", "--policy", "htinf"]
     done = CliRunner().invoke(app, [*study, "--policy", "uniinf[initial_scale=4]", "--out", str(tmp_path / "w.html")])
     assert done.exit_code == 0, done.output
     text = (tmp_path / "w.html").read_text()

@@ -62,6 +62,7 @@ def test_the_figure_has_curves_exponents_and_a_guide(shown):
     assert "over all gaps (Bonferroni), 64 seeds" in shown["note"][-1].replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_the_headline_has_three_panels_of_one_colour_a_policy(shown, tmp_path):
     known = ENVIRONMENTS | SHIFTING | PAIRS
     left = games(lambda p, e: np.log1p(ROUNDS) * (1 + (p == "htinf")), ["htinf", "uniinf"], ["pareto"])
