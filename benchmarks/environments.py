@@ -7,6 +7,7 @@ draw: the time of a uniINF round in an environment minus that in one whose losse
 """
 
 import argparse
+import itertools
 import pathlib
 import statistics
 
@@ -21,6 +22,7 @@ from jaxbandit.arms import pick
 from jaxbandit.cli.cards import default_text
 from jaxbandit.engine import usable_cores
 from jaxbandit.environments.laws import Law
+from jaxbandit.plots.looks import COLOURS
 from jaxbandit.types import Array, field, public_fields, pytree
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "environments.md"
@@ -55,7 +57,7 @@ def examples(means: list[float], rounds: int = ROUNDS) -> dict[str, object]:
         "swap": jb.Swap(law, horizon=rounds),
         "drifting": jb.Drifting(law, "random_walk", amplitude=wide, step=0.1 * wide, seed=1),
         "corrupted": jb.Corrupted(law, budget=rounds // 20, horizon=rounds),
-        "minimax_hard": jb.MinimaxHard(num_arms=len(means), moment_order=1.5, horizon=rounds),
+        "minimax_hard": jb.MinimaxHard(num_arms=len(means), moment_order=1.5, horizon=rounds, gap_factor=4.0),
         "scheduled": jb.Scheduled(law, means=table),
     }
 
@@ -84,27 +86,41 @@ def fields(cls: type) -> str:
 
 
 def picture(environment) -> str:
-    """P(|l| > z) of the best and the worst arm on logarithmic axes, or the means over the rounds, as SVG."""
+    """P(l > z) of the best and the worst arm on logarithmic axes, P(-l > z) dashed, or means over rounds, as SVG."""
     if isinstance(environment, Law | jb.Huber | jb.MinimaxHard):
         frame = (-2.0, 4.0), (-5.0, 0.0)
-        curves = [_tail(environment, arm) for arm in (0, environment.num_arms - 1)]
+        curves = {}
+        for arm, colour in zip((0, environment.num_arms - 1), COLOURS, strict=False):
+            drawn = _drawn(environment, arm)
+            curves |= {(colour, False): _tail(drawn), (colour, True): _tail(-drawn)}
     else:
         means = np.asarray(jax.vmap(environment.means)(jnp.arange(1, ROUNDS + 1, dtype=jnp.int32)))
         frame = (0.0, float(ROUNDS)), (0.0, 1.1 * float(means.max()))
-        curves = [_steps(means[:, arm]) for arm in range(environment.num_arms)]
+        curves = {(COLOURS[arm], False): _steps(means[:, arm]) for arm in range(environment.num_arms)}
     return _svg(curves, *frame)
 
 
-def _tail(environment, arm: int) -> np.ndarray:
-    """log10 of |l| and of the share of losses beyond it, at ranks spread over five decades."""
-    draws = 2**18
+def _drawn(environment, arm: int) -> np.ndarray:
+    """2^18 losses of an arm."""
 
     def loss(t):
         return environment.loss(t, jnp.int32(arm), random.round_streams(jb.game_key(0, 0), t)[random.LOSS])
 
-    drawn = np.sort(np.abs(np.asarray(jax.jit(jax.vmap(loss))(jnp.arange(1, draws + 1, dtype=jnp.int32)))))[::-1]
-    ranks = np.unique(np.geomspace(3, draws, 40).astype(int))
-    return np.stack([np.log10(np.maximum(drawn[ranks - 1], 1e-9)), np.log10(ranks / draws)], axis=1)
+    return np.asarray(jax.jit(jax.vmap(loss))(jnp.arange(1, 2**18 + 1, dtype=jnp.int32)))
+
+
+def _tail(drawn: np.ndarray) -> np.ndarray:
+    """log10 of the positive numbers and of the share beyond them, at ranks spread over five decades, with corners."""
+    drawn = np.sort(drawn)[::-1]
+    ranks = np.unique(np.geomspace(3, drawn.size, 40).astype(int))
+    ranks = ranks[drawn[ranks - 1] > 0]
+    points = np.stack([np.log10(drawn[ranks - 1]), np.log10(ranks / drawn.size)], axis=1)
+    corners = []
+    for point, after in itertools.pairwise(points):
+        far = abs(point[0] - after[0]) > 0.3  # a level stretch, as between two values of a discrete law
+        corners += [point, (after[0], point[1])] if far else [point]
+    ends = [points[-1], (-9.0, points[-1][1])] if len(points) else []
+    return np.asarray(corners + ends).reshape(-1, 2)
 
 
 def _steps(values: np.ndarray) -> np.ndarray:
@@ -115,14 +131,17 @@ def _steps(values: np.ndarray) -> np.ndarray:
     return np.stack([rounds[keep], values[keep]], axis=1)
 
 
-def _svg(curves: list[np.ndarray], x: tuple[float, float], y: tuple[float, float]) -> str:
-    width, height, colours = 160, 80, ("#0072b2", "#d55e00", "#009e73")
-    lines = []
-    for curve, colour in zip(curves, colours, strict=False):
+def _svg(curves: dict[tuple[str, bool], np.ndarray], x: tuple[float, float], y: tuple[float, float]) -> str:
+    """A picture of curves by (colour, whether dashed)."""
+    width, height, lines = 160, 80, []
+    for (colour, dashed), curve in curves.items():
+        if not len(curve):
+            continue
         across = np.clip((curve[:, 0] - x[0]) / (x[1] - x[0]), 0, 1) * width
         down = (1 - np.clip((curve[:, 1] - y[0]) / (y[1] - y[0]), 0, 1)) * height
         points = " ".join(f"{a:.0f},{d:.1f}" for a, d in zip(across, down, strict=True))
-        lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+        dash = ' stroke-dasharray="4 2"' if dashed else ""
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"{dash}/>')
     frame = f'<rect width="{width}" height="{height}" fill="#fff" stroke="#999"/>'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">'
     return "\n".join([head, frame, *lines, "</svg>\n"])

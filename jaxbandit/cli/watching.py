@@ -3,12 +3,12 @@
 import pathlib
 import shlex
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from jaxbandit.cli import layout
-from jaxbandit.cli.options import RESULTS, Data, Horizon, Seed
+from jaxbandit.cli.options import RESULTS, Data, Seed
 from jaxbandit.grid import suggest
 from jaxbandit.studies.shipped import study_path
 from jaxbandit.studies.study import Study
@@ -27,7 +27,7 @@ def watch(
     environment: Annotated[
         str | None, typer.Option("--in", help="Environment to watch, by its label; default the study's first.")
     ] = None,
-    horizon: Horizon = None,
+    until: Annotated[int, typer.Option("--until", help="Last round to watch.")] = ROUNDS,
     game: Annotated[int, typer.Option("--game", help="Number of the game, that is, its seed within the study.")] = 0,
     seed: Seed = None,
     out: Annotated[
@@ -52,11 +52,8 @@ def watch(
     chosen = {names["policy"][place]: pairs[place, at].policy for place in places}
     path = out or RESULTS / f"watch-{file.stem}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    options = {
-        "horizon": min(ROUNDS if horizon is None else horizon, study.horizon),
-        "number": game,
-        "seed": study.seed if seed is None else seed,
-    }
+    horizon = min(until, study.horizon)
+    options: dict[str, Any] = {"horizon": horizon, "number": game, "seed": study.seed if seed is None else seed}
     show = plots.watch if path.suffix.lower() in (".html", ".htm") else plots.game
     show(chosen, pairs[places[0], at].environment, path, study.title, **options)
     console = layout.make_console()

@@ -136,7 +136,8 @@ def _artists(
         "worst_gap": (worst_gap, {"environments": environments}),
     }
     if figure.name == "headline":
-        parts = [common.chosen(ds, (), [figure.options[side]]) for side in ("left", "middle", "right")]
+        sides = [figure.options[side] for side in ("left", "middle", "right")]
+        parts = [common.chosen(ds, (), [side] if isinstance(side, str) else side) for side in sides]
         return [(functools.partial(headline, *parts, environments=environments, **bands), figure.file)]
     if figure.name == "heat":
         return [(functools.partial(heat_map, grid), f"{figure.file}{name}") for name, grid in heat.sweeps(ds)]

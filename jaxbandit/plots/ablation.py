@@ -71,5 +71,5 @@ def ablation(
                 draw_curve(row[-1], rounds, at, look, pretty(policy))
             row[-1].set(xscale="log", xlabel="round", ylabel="mean pseudo-regret")
             scale_regret(row[-1], lowest(stats.sel(environment=environment)))
-        style.legend(figure, grid[0, -1], f"means over seeds; {band_note(stats, ds, grid[:, -1])}")
+        style.legend(figure, grid[0, -1], f"means over seeds; {band_note(stats, ds, list(grid[:, -1]))}")
         return style.save(figure, path, also)

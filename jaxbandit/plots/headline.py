@@ -67,7 +67,8 @@ def headline(
       The figure.
     """
     sides = [labelled(_dataset(one)) for one in (left, middle)]
-    last = [_dataset(one) for one in (right if isinstance(right, list | tuple) else [right])]
+    several = right if isinstance(right, Sequence) and not isinstance(right, str) else [right]
+    last = [_dataset(one) for one in several]
     found = worst_gaps(last if len(last) > 1 else last[0], environments=environments, level=level)
     if found.sizes["family"] > 1:
         names = ", ".join(map(str, found.family.values))

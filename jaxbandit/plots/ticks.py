@@ -14,14 +14,14 @@ class LogTicks(ticker.Locator):
     As many ticks are placed as the axis has room for. An axis of less than half a decade has evenly spaced numbers.
     """
 
-    def __call__(self) -> np.ndarray:
+    def __call__(self) -> list[float]:
         """Returns the ticks of the axis within its limits."""
         return self.tick_values(*self.axis.get_view_interval())  # pyright: ignore[reportOptionalMemberAccess]
 
-    def tick_values(self, vmin: float, vmax: float) -> np.ndarray:
+    def tick_values(self, vmin: float, vmax: float) -> list[float]:
         """Returns the ticks between two limits."""
         room = 5 if self.axis is None else int(np.clip(self.axis.get_tick_space() - 1, 2, 6))  # pyright: ignore[reportAttributeAccessIssue]
-        return log_ticks(min(vmin, vmax), max(vmin, vmax), room)
+        return log_ticks(min(vmin, vmax), max(vmin, vmax), room).tolist()
 
 
 def log_ticks(low: float, high: float, most: int) -> np.ndarray:
@@ -46,7 +46,7 @@ def log_ticks(low: float, high: float, most: int) -> np.ndarray:
             return found
     if best.size >= 2:
         return best
-    even = ticker.MaxNLocator(max(2, most - 1), steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    even = np.asarray(ticker.MaxNLocator(max(2, most - 1), steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
     return even[(even >= low) & (even <= high)]
 
 

@@ -114,14 +114,14 @@ def _game(ds: xr.Dataset, frames: np.ndarray) -> dict[str, Any]:
     skipped = np.flatnonzero(ds.skipped.values)
     largest = skipped[np.argsort(-np.abs(ds.loss.values[skipped]), kind="stable")[:FRAMES]]
     places = np.union1d(frames, largest)
-    columns = (ds["t"].values, ds.loss.values, ds.threshold.values, ds.skipped.values)
+    columns = [values[places] for values in (ds["t"].values, ds.loss.values, ds.threshold.values, ds.skipped.values)]
     events = [[int(t), _short(loss), _short(limit), int(skip)] for t, loss, limit, skip in zip(*columns, strict=True)]
     return {
         "x": [[_short(value) for value in column] for column in at.x.values.T],
         "played": at.played.values.tolist(),
         "skipped": at.skipped.values.astype(int).tolist(),
         "skips": np.cumsum(ds.skipped.values)[frames].tolist(),
-        "events": [events[place] for place in places if events[place][1] is not None],
+        "events": [event for event in events if event[1] is not None],
         **{name: [_short(value) for value in at[name].values] for name in ("loss", "regret", "scale", "threshold")},
     }
 

@@ -60,6 +60,7 @@ def test_the_figure_has_curves_exponents_and_a_guide(shown):
     assert "bootstrap of the maximum, 95%, 64 seeds" in shown["note"][-1].replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_the_headline_has_three_panels_of_one_colour_a_policy(shown, tmp_path):
     known = ENVIRONMENTS | SHIFTING | PAIRS
     left = games(lambda p, e: np.log1p(ROUNDS) * (1 + (p == "htinf")), ["htinf", "uniinf"], ["pareto"])

@@ -73,6 +73,7 @@ def test_numbers_of_an_axis_have_one_form():
     assert LogNumbers().format_ticks([1.0, 1e6]) == ["$10^{0}$", "$10^{6}$"]
 
 
+@pytest.mark.slow
 def test_bands_that_hide_under_their_lines_are_said_to(shown):
     ds = synthetic(LABELS)
     mean = ds.regret.mean("seed")

@@ -38,6 +38,11 @@ def test_every_figure_a_study_may_name_is_drawn(drawn, tmp_path):
         "sweep": {"x": "moment_bound_factor"},
         "atlas": {"x": "tail_index", "y": "gap", "environments": ["pareto"]},
         "table": {"policies": ["uniinf"]},
+        "headline": {
+            "left": "pareto[tail_index=1.2,means=0.1]",
+            "middle": "switching",
+            "right": [f"pareto[tail_index=1.6,means={g}]" for g in (0.1, 0.5)],
+        },
     }
     figures = [{"name": name, **options.get(name, {})} for name in FIGURES if name != "heat"]
     made = plots.draw(ds, tmp_path, formats=["png"], environments=environments, figures=figures)
