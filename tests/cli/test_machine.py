@@ -1,4 +1,4 @@
-"""The command ``bench``: devices, bits, speed, one line to paste."""
+"""The command ``bench``: devices, bits, speed, one line to paste; and ``run`` on a machine without a card."""
 
 import json
 import pathlib
@@ -6,7 +6,7 @@ import pathlib
 import pytest
 from typer.testing import CliRunner
 
-from jaxbandit.cli.entry import app
+from jaxbandit.cli.entry import app, main
 from jaxbandit.engine import bench, proof
 from jaxbandit.engine.gpu import card as cards
 from jaxbandit.engine.gpu import fleet
@@ -36,6 +36,23 @@ def test_bench_without_a_card_names_the_reason(monkeypatch):
     assert "bits as recorded" in line
     assert "ns at 64 games" in line
     assert line.endswith("gpu: none (the CUDA driver shows no card)")
+
+
+def test_a_run_on_a_card_that_is_not_there_names_the_remedy(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(cards, "bindings", lambda: StandIn(cards=0))
+    study = tmp_path / "study.toml"
+    study.write_text(
+        'title = "x"\nhorizon = 5\nnum_seeds = 2\n[[policies]]\nname = "uniform"\n'
+        '[[environments]]\nname = "bernoulli"\nmeans = [0.2, 0.5]\n'
+    )
+    command = ["jaxbandit", "run", str(study), "--device", "gpu", "--out", str(tmp_path / "out"), "--quiet"]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert "shows no card. The variable CUDA_VISIBLE_DEVICES may hide it." in said
+    assert "To play on the CPUs, leave out --device gpu" in said
 
 
 @pytest.mark.slow

@@ -194,13 +194,31 @@ def test_an_approximate_division_is_caught():
         assert_same_words(policy_of("uniinf"), ENVIRONMENTS["pareto"](3), 60, edit=one)
 
 
-SOME = [("uniinf", "pareto", 10), ("htinf", "switching", 3), ("robust_ucb", "student_t", 3), ("adar_ucb", "replay", 2)]
+SOME = [
+    *(("uniinf", "pareto", 10), ("htinf", "switching", 3), ("robust_ucb", "student_t", 3), ("adar_ucb", "replay", 2)),
+    *(("uniinf", "pareto", 40), ("ucb1", "scheduled", 40), ("thompson", "corrupted", 40)),
+]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("policy", "environment", "K"), SOME)
 def test_games_are_those_of_the_cpu(policy, environment, K):
     assert_same_words(policy_of(policy), environment_of(environment, K, 100), 100)
+
+
+# Every registered class has a short game here and long ones below, so that a new one is covered by itself.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", jb.POLICIES)
+def test_every_policy_begins_as_on_the_cpu(name):
+    assert_same_words(policy_of(name), ENVIRONMENTS["pareto"](3), 40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_every_environment_begins_as_on_the_cpu(name):
+    assert_same_words(policy_of("uniinf"), environment_of(name, 3, 40), 40)
 
 
 @pytest.mark.slow
