@@ -1,14 +1,15 @@
 """The registry of published tables: for each its study and the function that makes it.
 
 To publish a table, add a line here, put ``<!-- reproduce NAME -->`` and ``<!-- end of NAME -->`` on a page, and run
-``jaxbandit reproduce STUDY``. The same table may be on several pages.
+``jaxbandit reproduce STUDY``. The same table may be on several pages. A table whose numbers come from a function and
+not from a study file names a key of ``proofs.COMPUTED``.
 """
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
-from jaxbandit.published import tables
-from jaxbandit.published.tables import Results
+from jaxbandit.published import proofs, tables
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,15 +17,16 @@ class Table:
     """A published table.
 
     Attributes:
-      study: Name of the study file in ``experiments``, without its ending.
-      make: Function that makes the Markdown from the study's results.
+      study: Name of the study file in ``experiments``, without its ending, or a key of ``proofs.COMPUTED``.
+      make: Function that makes the Markdown from the ``Results`` of the study, or from what was computed.
     """
 
     study: str
-    make: Callable[[Results], str]
+    make: Callable[[Any], str]
 
 
 TABLES: dict[str, Table] = {
+    "errata": Table("errata", proofs.slips),
     "failures": Table("failures", tables.pairs(growing=False)),
     "jackpot": Table("jackpot", tables.final_regret({"jackpot": "`jackpot`", "reflected": "`reflected`"})),
     "tail_reversed": Table(
