@@ -14,9 +14,10 @@ import jax
 import numpy as np
 import xarray as xr
 
-from jaxbandit.certify.conditional import CONDITIONALS, conditional, no_conditional
-from jaxbandit.certify.expectations import EXPECTATIONS, LEVEL, compared, games_of, verdict
+from jaxbandit.certify.conditional import conditional, no_conditional
+from jaxbandit.certify.expectations import EXPECTATIONS, LEVEL, compared, games_of
 from jaxbandit.certify.facts import FACTS, SUMS, Certified, tolerance
+from jaxbandit.certify.outcome import tables as tables
 from jaxbandit.certify.parts import Arrays, Parts, part_name, seed_ranges
 from jaxbandit.engine import Engine, Job, Timing, best_fixed_arms, run_job
 from jaxbandit.environments import Bernoulli, Gaussian, Pareto, StudentT, Switching
@@ -252,51 +253,3 @@ def _play(
     run_job(job, config, lambda _, block: blocks.append(block), report, timing)
     found = {name: np.concatenate([block[name] for block in blocks])[:, -1] for name in (*RECORDED, "regret", "pulls")}
     return found | {"failed": np.concatenate([block["failed"] for block in blocks])}, timing.run_seconds
-
-
-def tables(ds: xr.Dataset) -> Sequence[Any]:
-    """Returns the outcome as rich tables: the facts, the expectations and the single-step bounds."""
-    from rich.table import Table
-    from rich.text import Text
-
-    title = f"{ds.seed_rounds:,} seed-rounds in {ds.sizes['environment']} environments, {ds.horizon:,} rounds each"
-    facts = Table("fact", "violations", "tightest", "where", title=title, title_justify="left")
-    for name, fact in FACTS.items():
-        at = ds.sel(fact=name)
-        there = at.isel(environment=int(np.argmax(at.worst.values)))
-        where = f"{there.environment.item()}, seed {int(there.seed)}, round {int(there['round'])}"
-        shown = f"{float(there.worst):.1e} (error)" if fact.equal else f"{float(there.worst):.6g}"
-        statement = fact.statement + (" (printed)" if fact.printed else "")
-        facts.add_row(Text(statement), str(int(at.violations.sum())), shown, where if int(there["round"]) else "")
-
-    title = f"in expectation, over seeds ({ds.interval})"
-    expected = Table("in expectation", "largest left/right", "where", "verdict", title=title, title_justify="left")
-    for name, fact in EXPECTATIONS.items():
-        at = ds.sel(expectation=name)
-        verdicts = [verdict(float(low), float(high)) for low, high in zip(at.low.values, at.high.values, strict=True)]
-        expected.add_row(Text(fact.statement), *_largest(at.ratio), _counted(verdicts))
-    title = "in the next round, given the past: the state with the largest left/right, and its interval"
-    steps = Table("given the past", "largest left/right", "where", title=title, title_justify="left")
-    for name, fact in CONDITIONALS.items():
-        at = ds.sel(conditional=name)
-        ratio, where = _largest(at.step_ratio)
-        if where:
-            there = at.sel(environment=where)
-            ratio += f" [{float(there.step_low):.3g}, {float(there.step_high):.3g}]"
-            where += f", round {int(there.step_round)}"
-        steps.add_row(Text(fact.statement + (" (printed)" if fact.printed else "")), ratio, where)
-    return facts, expected, steps
-
-
-def _largest(ratio: xr.DataArray) -> tuple[str, str]:
-    """Returns the largest ratio over environments and where it is; empty texts if there is none."""
-    if np.isnan(ratio.values).all():
-        return "", ""
-    place = int(np.nanargmax(ratio.values))
-    return f"{float(ratio[place]):.3g}", str(ratio.environment.values[place])
-
-
-def _counted(verdicts: Sequence[str]) -> str:
-    """Returns the verdicts with their numbers of environments."""
-    counts = {name: verdicts.count(name) for name in ("VIOLATED", "undecided", "holds")}
-    return ", ".join(f"{name} in {count}" for name, count in counts.items() if count) or "no moment declared"

@@ -35,7 +35,7 @@ def reproduce(
     --out. The pages and study files are part of a checkout, not of the installed package.
     """
     from jaxbandit.published import reproduce as published
-    from jaxbandit.studies.study import DataNeededError, Study
+    from jaxbandit.studies.study import DataNeededError
 
     console, place = layout.make_console(), published.checkout(root)
     if show:
@@ -43,15 +43,14 @@ def reproduce(
         return
     different = 0
     for study in published.studies(name):
-        path = published.study_file(place, study)
         try:
-            plan = Study.load(path, data)
+            wanted = not small or published.is_small(place, study, data)
         except DataNeededError as needed:
             if name:
                 raise
             layout.say(console, f"{study}: skipped, {needed}")
             continue
-        if small and not published.is_small(plan):
+        if not wanted:
             continue
         with bar(True) as progress:
             outcomes = list(

@@ -33,6 +33,11 @@ def digest(study: Study) -> str:
     return found.hexdigest()[:DIGITS]
 
 
+def text_digest(text: str) -> str:
+    """Returns the digest of a table that comes from no study."""
+    return hashlib.sha256(text.strip().encode()).hexdigest()[:DIGITS]
+
+
 def _settings(study: Study) -> dict:
     return {name: value for name, value in study.model_dump(exclude_defaults=True).items() if name not in APART}
 

@@ -1,14 +1,15 @@
 """The registry of published tables: for each its study and the function that makes it.
 
 To publish a table, add a line here, put ``<!-- reproduce NAME -->`` and ``<!-- end of NAME -->`` on a page, and run
-``jaxbandit reproduce STUDY``. The same table may be on several pages.
+``jaxbandit reproduce STUDY``. The same table may be on several pages. A table whose numbers come from a function and
+not from a study file names a key of ``proofs.COMPUTED``.
 """
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
-from jaxbandit.published import findings, tables
-from jaxbandit.published.tables import Results
+from jaxbandit.published import findings, proofs, tables
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,12 +17,12 @@ class Table:
     """A published table.
 
     Attributes:
-      study: Name of the study file in ``experiments``, without its ending.
-      make: Function that makes the Markdown from the study's results.
+      study: Name of the study file in ``experiments``, without its ending, or a key of ``proofs.COMPUTED``.
+      make: Function that makes the Markdown from the ``Results`` of the study, or from what was computed.
     """
 
     study: str
-    make: Callable[[Results], str]
+    make: Callable[[Any], str]
 
 
 _TIES = {
@@ -71,6 +72,7 @@ _KNOWN = {f"pareto[tail_index={tail}]": f"`pareto`, alpha = {alpha}" for tail, a
 }
 
 TABLES: dict[str, Table] = {
+    "errata": Table("errata", proofs.slips),
     "headline": Table(
         "headline",
         tables.final_regret(

@@ -12,7 +12,8 @@ from jaxbandit.engine import Engine
 from jaxbandit.grid import suggest
 from jaxbandit.published import blocks
 from jaxbandit.published.blocks import Block
-from jaxbandit.published.digests import digest
+from jaxbandit.published.digests import digest, text_digest
+from jaxbandit.published.proofs import COMPUTED
 from jaxbandit.published.registry import TABLES
 from jaxbandit.published.tables import Results
 from jaxbandit.runs import run_study
@@ -66,10 +67,24 @@ def study_file(root: pathlib.Path, study: str) -> pathlib.Path:
     return root / "experiments" / f"{study}.toml"
 
 
-def is_small(study: Study) -> bool:
-    """Returns whether a study takes a minute or two."""
+def is_small(root: pathlib.Path, name: str, data: pathlib.Path | None = None) -> bool:
+    """Returns whether a study, or a computation, takes a minute or two."""
+    if name in COMPUTED:
+        return COMPUTED[name].short is None
+    study = Study.load(study_file(root, name), data)
     pairs = sum(len(grids[0].points) for grids in study.resolved.policy_grids) * len(study.resolved.points)
     return pairs * study.num_seeds * study.rounds()[-1] <= SMALL
+
+
+def current_digest(root: pathlib.Path, table: str, data: pathlib.Path | None = None) -> str:
+    """Returns the digest that a table would carry if it were made now.
+
+    That of a study takes seconds, because only its first games are played.
+    """
+    name = TABLES[table].study
+    if name in COMPUTED:
+        return _short(name) or text_digest(TABLES[table].make(COMPUTED[name].compute(None)))
+    return digest(Study.load(study_file(root, name), data))
 
 
 def reproduce(
@@ -88,7 +103,7 @@ def reproduce(
 
     Args:
       root: The checkout.
-      name: The study.
+      name: The study, or a computation.
       directory: Its results directory.
       check: Whether the pages are only compared.
       data: Directory of the study's tables, if it needs any.
@@ -100,19 +115,29 @@ def reproduce(
         raise ValueError(
             f"no page has a table of {name}; put <!-- reproduce {name} --> and <!-- end of {name} --> on one"
         )
-    study = Study.load(study_file(root, name), data)
-    ds = run_study.run(study, directory, engine=Engine(), notice=notice, stop=stop)
-    results, now = Results(study, ds), digest(study)
-    line = blocks.made_line(name, size(study), now)
+    if name in COMPUTED:
+        study, results, ended = None, COMPUTED[name].compute(directory), COMPUTED[name].size
+    else:
+        study = Study.load(study_file(root, name), data)
+        results = Results(study, run_study.run(study, directory, engine=Engine(), notice=notice, stop=stop))
+        ended = size(study)
     made = {block.name: TABLES[block.name].make(results).strip() for block in found}
+    short = digest(study) if study else _short(name)
     for block in found:
+        now = short or text_digest(made[block.name])
         before = [*block.table.splitlines(), f"digest {block.made.get('digest', 'missing')}"]
         after = [*made[block.name].splitlines(), f"digest {now}"]
         yield Outcome(block, list(difflib.unified_diff(before, after, "page", "now", lineterm="", n=0)))
         if not check:
-            blocks.write(block, made[block.name], line)
-    if not check:
+            blocks.write(block, made[block.name], blocks.made_line(name, ended, now))
+    if study and not check:
         _copy_figures(root, directory, study, results)
+
+
+def _short(name: str) -> str:
+    """Returns the digest of a computation's short form; empty if it is short itself."""
+    short = COMPUTED[name].short
+    return short() if short else ""
 
 
 def size(study: Study) -> str:
