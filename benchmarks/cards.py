@@ -21,6 +21,7 @@ LETTERS = {
     "R": "a bound $R$ on the means",
     "unit": "the unit of the losses",
 }
+SHORT = {"R": "$R$", "unit": "unit"}  # in tables
 MATHS = {"E|loss|^α <= σ^α": r"$E|\ell|^\alpha \le \sigma^\alpha$"}  # plain formulas of the theory's tables
 
 # When to use each policy, as what follows "Use it if".
@@ -182,7 +183,8 @@ def promises() -> str:
         orders = (row.stochastic, row.worst_case, row.adversarial)
         if row.proved:
             cells = " | ".join(f"${_flat(order.math)}$" if order else "" for order in orders)
-            lines.append(f"| [{jb.POLICIES[name].label}](policies.md#{_anchor(name)}) | {given(row)} | {cells} |")
+            needs = ", ".join(SHORT.get(letter, LETTERS[letter]) for letter in row.given) or "nothing"
+            lines.append(f"| [{jb.POLICIES[name].label}](policies.md#{_anchor(name)}) | {needs} | {cells} |")
     return "\n".join(lines)
 
 

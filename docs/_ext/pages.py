@@ -32,12 +32,12 @@ def expanded(page: str) -> str:
 def sidebar(page: str) -> str:
     """Returns a hidden table of contents for each group of links; a page without groups is one group."""
     groups = [(title, ENTRY.findall(body)) for title, body in GROUP.findall(page) or [("", page)]]
-    return "\n".join(
-        "\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *(f"{name} <{path}>" for name, path in links)])
-        + "\n```\n"
-        for title, links in groups
-        if links
-    )
+    return "\n".join(_contents(title, links) for title, links in groups if links)
+
+
+def _contents(title: str, links: list[tuple[str, str]]) -> str:
+    options = [":hidden:", *([f":caption: {title}"] if title else []), ""]
+    return "\n".join(["```{toctree}", *options, *(f"{name} <{path}>" for name, path in links), "```\n"])
 
 
 def policies() -> str:
