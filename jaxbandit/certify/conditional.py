@@ -68,8 +68,8 @@ def conditional(
       draws: Losses drawn for each arm at each state.
 
     Returns:
-      By ``conditional``: ``step_ratio``, ``step_low`` and ``step_high`` (for all states at once), ``step_round``;
-      NaN if the environment declares no moment.
+      The variables ``step_ratio``, ``step_low`` and ``step_high`` (for all states at once) and ``step_round``, by
+      ``conditional``. They are NaN if the environment declares no moment.
     """
     moment, alpha = getattr(environment, "moment", None), getattr(environment, "moment_order", None)
     if moment is None or alpha is None:

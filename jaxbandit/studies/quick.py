@@ -35,6 +35,14 @@ def thinned(table: Mapping[str, Any], sweeps: Sequence[str], share: float = 1.0)
     return out
 
 
+def shortened(table: Mapping[str, Any], entry: Any, horizon: int) -> dict[str, Any]:
+    """Returns an entry of a study of ``horizon`` rounds with its sweeps cut to their ends and its end moved forward."""
+    thin = thinned(table, list(entry.axes), min(1.0, ROUNDS / horizon))
+    if "stop_at" in thin and "stop_at" in entry.options:
+        thin["stop_at"] = min(thin["stop_at"], ROUNDS)
+    return thin
+
+
 def sweeps_of(table: Mapping[str, Any]) -> list[str]:
     """Returns the swept keys of a nested environment: lists, or lists of lists for fields with one value per arm."""
     listed = [key for key, value in table.items() if isinstance(value, list) and key not in OPTIONS]
