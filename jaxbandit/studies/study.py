@@ -10,7 +10,6 @@ import pydantic
 from jaxbandit.checks import check_history, check_number, recorded_rounds
 from jaxbandit.grid import for_run, suggest
 from jaxbandit.studies import entries, limits, quick
-from jaxbandit.studies.entries import Entry
 from jaxbandit.studies.figures import Figure, read_figures
 from jaxbandit.studies.resolved import Resolved
 from jaxbandit.studies.sections import Sensitivity, Tune, Worst, moved_by
@@ -163,13 +162,10 @@ class Study(pydantic.BaseModel):
         record = self.record if isinstance(self.record, int) else [n for n in self.record if n <= horizon] or 64
         seeds = min(self.num_seeds, QUICK_SEEDS)
         policies, chosen = zip(self.policies, self.resolved.policies, strict=True), set(self.quick_policies)
-        entries = {
-            "policies": [
-                (table, entry) for table, entry in policies if not chosen or {entry.name, entry.label} & chosen
-            ],
-            "environments": zip(self._environment_tables(), self.resolved.environments, strict=True),
-        }
-        thin = {part: [self._thinned(table, entry) for table, entry in tables] for part, tables in entries.items()}
+        played = [pair for pair in policies if not chosen or {pair[1].name, pair[1].label} & chosen]
+        places = zip(self._environment_tables(), self.resolved.environments, strict=True)
+        share = min(1.0, QUICK_ROUNDS / self.horizon)
+        thin = {part: quick.entries(some, share) for part, some in (("policies", played), ("environments", places))}
         sections = {
             "sensitivity": self.sensitivity and self.sensitivity.quick(),
             "tune": self.tune and self.tune.quick(),
@@ -185,12 +181,6 @@ class Study(pydantic.BaseModel):
     def is_quick(self) -> bool:
         """Whether ``quick`` cut this study down, which its results say."""
         return self._is_quick
-
-    def _thinned(self, table: dict[str, Any], entry: Entry) -> dict[str, Any]:
-        thin = quick.thinned(table, list(entry.axes), min(1.0, QUICK_ROUNDS / self.horizon))
-        if "stop_at" in thin and "stop_at" in entry.options:
-            thin["stop_at"] = min(thin["stop_at"], QUICK_ROUNDS)
-        return thin
 
     def rounds(self) -> list[int]:
         """Returns the rounds to record, including those at which single policies stop."""
