@@ -1,6 +1,6 @@
 """Quick studies: the same policies, environments and figures, cut down to compile and play in seconds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,17 @@ import numpy as np
 ROUNDS, SEEDS = 2_000, 64
 OPTIONS = ("zip", "arms")  # keys of lists in an entry that are not swept
 COUNTS = ("budget",)  # fields that count rounds of the horizon
+
+
+def entries(tables: Iterable[tuple[dict[str, Any], Any]], share: float) -> list[dict[str, Any]]:
+    """Cuts entries down: their sweeps by ``thinned``, and the rounds at which single policies stop."""
+    found = []
+    for table, entry in tables:
+        thin = thinned(table, list(entry.axes), share)
+        if "stop_at" in thin and "stop_at" in entry.options:
+            thin["stop_at"] = min(thin["stop_at"], ROUNDS)
+        found.append(thin)
+    return found
 
 
 def thinned(table: Mapping[str, Any], sweeps: Sequence[str], share: float = 1.0) -> dict[str, Any]:
@@ -33,14 +44,6 @@ def thinned(table: Mapping[str, Any], sweeps: Sequence[str], share: float = 1.0)
             value = [_count(n, share) for n in value] if isinstance(value, list) else _count(value, share)
         out[key] = value
     return out
-
-
-def shortened(table: Mapping[str, Any], entry: Any, horizon: int) -> dict[str, Any]:
-    """Returns an entry of a study of ``horizon`` rounds with its sweeps cut to their ends and its end moved forward."""
-    thin = thinned(table, list(entry.axes), min(1.0, ROUNDS / horizon))
-    if "stop_at" in thin and "stop_at" in entry.options:
-        thin["stop_at"] = min(thin["stop_at"], ROUNDS)
-    return thin
 
 
 def sweeps_of(table: Mapping[str, Any]) -> list[str]:

@@ -162,10 +162,10 @@ class Study(pydantic.BaseModel):
         record = self.record if isinstance(self.record, int) else [n for n in self.record if n <= horizon] or 64
         seeds = min(self.num_seeds, QUICK_SEEDS)
         policies, chosen = zip(self.policies, self.resolved.policies, strict=True), set(self.quick_policies)
-        kept = [(table, entry) for table, entry in policies if not chosen or {entry.name, entry.label} & chosen]
-        environments = zip(self._environment_tables(), self.resolved.environments, strict=True)
-        parts = {"policies": kept, "environments": environments}
-        thin = {part: [quick.shortened(*pair, self.horizon) for pair in pairs] for part, pairs in parts.items()}
+        played = [pair for pair in policies if not chosen or {pair[1].name, pair[1].label} & chosen]
+        places = zip(self._environment_tables(), self.resolved.environments, strict=True)
+        share = min(1.0, QUICK_ROUNDS / self.horizon)
+        thin = {part: quick.entries(some, share) for part, some in (("policies", played), ("environments", places))}
         sections = {
             "sensitivity": self.sensitivity and self.sensitivity.quick(),
             "tune": self.tune and self.tune.quick(),
