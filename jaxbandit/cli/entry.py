@@ -66,8 +66,8 @@ def _options(
         begin.greet()
 
 
-# What XLA and threads say: their errors have no class of their own.
-_OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "can't start new thread")
+# What XLA, threads and imports say: their errors have no class of their own.
+_OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "can't start new thread", "failed to map segment", "annot allocate memory")
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def main() -> None:
         app()
     except (ValueError, StoreError, CardError) as error:
         _end(str(error))
-    except (MemoryError, RuntimeError) as error:
+    except (MemoryError, RuntimeError, ImportError) as error:
         if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _OUT_OF_MEMORY):
             raise
         _end(

@@ -1,5 +1,6 @@
 """The commands ``jaxbandit run`` and ``jaxbandit plan``."""
 
+import contextlib
 import dataclasses
 import json
 import shlex
@@ -70,7 +71,7 @@ def run(
     began = time.perf_counter()
     report = Report()
 
-    with bar(talk) as show:
+    with contextlib.closing(team), bar(talk) as show:
         ds = run_study.run(
             plan,
             directory,
@@ -164,5 +165,5 @@ def _team(
     dask: str | None, coordinator: str | None, num_processes: int | None, process_id: int | None
 ) -> run_study.Team:
     if dask is not None:
-        return teams.dask_team(dask)[0]
+        return teams.dask_team(dask)
     return teams.process_team(coordinator, num_processes, process_id) or run_study.Team()

@@ -95,3 +95,6 @@ class Team:
         """Writes the manifest and cleans up after the last cell."""
         campaign.write_manifest()
         campaign.clean_up()
+
+    def close(self) -> None:
+        """Ends the connection to the other processes, if there is one."""

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import logging
 import os
 import pathlib
 import re
@@ -244,17 +245,33 @@ def _about(campaign: Campaign) -> dict[str, Any]:
     return {"version": _writer(), "platform": platform, "study": study}
 
 
-def dask_team(address: str) -> tuple[ExecutorTeam, Any]:
-    """Returns a team of Dask workers, and the client that the caller has to close."""
+class DaskTeam(ExecutorTeam):
+    """The workers of a Dask cluster.
+
+    Args:
+      client: The client of its scheduler, which ``close`` closes.
+    """
+
+    def __init__(self, client: Any):
+        super().__init__(client.get_executor(pure=False, retries=3))
+        self.client = client
+
+    def close(self) -> None:
+        """Closes the client without a word: if its scheduler is gone, it would log the errors of reconnecting."""
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        self.client.close(timeout=2)
+
+
+def dask_team(address: str) -> DaskTeam:
+    """Returns a team of Dask workers; the caller has to close it."""
     try:
         from distributed import Client
     except ImportError:
         raise ValueError("--dask needs Dask distributed: pip install 'jaxbandit[dask]'") from None
     try:
-        client = Client(address, timeout="10s")
+        return DaskTeam(Client(address, timeout="10s"))
     except OSError as error:
         raise ValueError(f"no Dask scheduler answers at {address} ({error}); start one: dask scheduler") from None
-    return ExecutorTeam(client.get_executor(pure=False, retries=3)), client
 
 
 def process_team(coordinator: str | None, num_processes: int | None, process_id: int | None) -> ProcessTeam | None:
