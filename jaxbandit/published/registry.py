@@ -72,6 +72,7 @@ _KNOWN = {f"pareto[tail_index={tail}]": f"`pareto`, alpha = {alpha}" for tail, a
 }
 
 TABLES: dict[str, Table] = {
+    "certify": Table("certify", proofs.certificate),
     "errata": Table("errata", proofs.slips),
     "headline": Table(
         "headline",
