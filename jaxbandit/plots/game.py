@@ -37,7 +37,8 @@ def trace_game(
       dtype: ``"float32"`` or ``"float64"``.
 
     Returns:
-      By ``policy`` and ``t``: ``x`` (also by ``arm``), ``played`` (the arm), ``loss``, ``regret``, ``skipped`` (whether
+      A dataset by ``policy`` and ``t`` with ``x`` (also by ``arm``), ``played`` (the arm), ``loss``, ``regret``,
+      ``skipped`` (whether
       the loss was skipped), and ``threshold`` and ``scale`` (S_t), which are NaN if the policy has none.
 
     Example:

@@ -36,7 +36,8 @@ def worst_gaps(
       level: The coverage of the intervals.
 
     Returns:
-      By ``family``, ``policy`` and ``round``: ``regret_mean``, ``regret_low``, ``regret_high``, ``gap`` (the worst) and
+      A dataset by ``family``, ``policy`` and ``round`` with ``regret_mean``, ``regret_low``, ``regret_high``,
+      ``gap`` (the worst) and
       ``edge`` (whether it is the smallest or the largest of the sweep, so that a worse one may be outside). By
       ``family`` and ``policy``: ``slope``, ``low``, ``high`` and ``model_error`` of the exponent. By ``family``:
       ``moment_order``, NaN if it is unknown, and ``example``, the label of an environment.
