@@ -122,7 +122,7 @@ def test_a_summary_knows_its_seeds():
 
 @pytest.mark.parametrize("keep", [lambda ds: ds, kept_as_summary])
 def test_a_report_of_few_seeds_says_so(keep, tmp_path):
-    sentence = "intervals and tests rest on 3 seeds, fewer than 8: read them with care"
+    sentence = "intervals and tests rest on 3 seeds, fewer than 8: take care"
     assert sentence in sections.troubles(findings.find(keep(study(num_seeds=3))))
     assert sentence in written(keep(study(num_seeds=3)), tmp_path)
     assert not list(sections.troubles(findings.find(keep(study(num_seeds=8)))))

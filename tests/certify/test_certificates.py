@@ -263,7 +263,7 @@ def test_a_stopped_certificate_continues_with_the_same_numbers(certificate, tmp_
     real = certificates._play
     monkeypatch.setattr(certificates, "_play", play)
     stop_after = 1
-    options = {"horizon": 400, "num_seeds": 128, "directory": tmp_path}
+    options = {"horizon": 400, "num_seeds": 128, "directory": tmp_path, "steps": False}
     with pytest.raises(KeyboardInterrupt):
         certify({"Pareto": ENVIRONMENT}, **options)
     stop_after = 10
