@@ -120,7 +120,7 @@ class Agent:
         arrays = {f"state_{n}": np.asarray(leaf) for n, leaf in enumerate(jax.tree.leaves(self._state))}
         part = path.with_name(f"{path.name}.part")
         with part.open("wb") as file:
-            np.savez(file, about=np.asarray(json.dumps(about)), **arrays)
+            np.savez(file, **({"about": np.asarray(json.dumps(about))} | arrays))  # pyright: ignore[reportArgumentType]
         part.replace(path)  # a process that dies here leaves the old file whole
         return path
 

@@ -47,7 +47,7 @@ def worst_gaps(
     first = several[0]
     if "regret" not in first:
         raise ValueError('the worst gap needs every game, and a summary has none; run the study with keep = "seeds"')
-    games = xr.concat([one.regret for one in several], "round", join="inner") if len(several) > 1 else first.regret
+    games: Any = xr.concat([one.regret for one in several], "round", join="inner") if len(several) > 1 else first.regret
     known = environments if environments is not None else environments_of(first)
     there = {str(label): known[str(label)] for label in first.environment.values if str(label) in known}
     parts = [_family(games.sel(environment=list(one.labels)), one, level) for one in gaps.families(there)]

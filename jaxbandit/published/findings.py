@@ -35,7 +35,7 @@ def worst_gaps(results: Results) -> str:
                     interval_text(value, float(last.low), float(last.high)),
                     f"{float(last.gap):g}" + (" (edge)" if bool(last.edge) else ""),
                     f"{value / float(gaps.order(family, rounds)[0]):.2g}",
-                    _limits(*(float(found[f"exponent{end}"]) for end in ("", "_low", "_high"))),
+                    _limits(float(found.exponent), float(found.exponent_low), float(found.exponent_high)),
                     f"{1 / (family.moment_order or 1):.2f}",
                 ]
             )

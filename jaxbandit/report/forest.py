@@ -99,7 +99,10 @@ def group(findings: Findings, outcome: Outcome) -> Group:
             labels.index(row.policy),
             row,
             outcome.risks[row.policy],
-            *map(place, (row.mean, row.low, row.high, tail)),
+            place(row.mean),
+            place(row.low),
+            place(row.high),
+            place(tail),
             (row.policy, outcome.verdict.environment) in outside,
         )
         for row, (*_, tail) in zip(rows, values, strict=True)

@@ -64,7 +64,7 @@ def fields_are_data(environment: Any) -> str:
 
     def one_round(leaves, t, arm, words):
         inside = jax.tree.unflatten(structure, leaves)
-        return inside.loss(t, arm, random.word_streams(words, t).loss), inside.means(t)
+        return inside.loss(t, arm, random.word_streams(words, jnp.int32(t)).loss), inside.means(t)
 
     try:
         jax.eval_shape(one_round, leaves, jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
@@ -82,7 +82,7 @@ def bounds_are_honest(environment: Any) -> str:
     found = edges(environment)
     for name, attribute, outside, _ in found:
         value = getattr(environment, attribute)
-        refuses(environment, name, attribute, np.full(np.shape(value), outside) if np.ndim(value) else outside)
+        refuses(environment, name, attribute, np.full(np.shape(value), outside)[()])
     return counted(found)
 
 
@@ -185,7 +185,9 @@ def _losses(environment: Any, t: int) -> dict[int, np.ndarray]:
     """Returns losses of the first arms in round ``t``, of many games."""
     arrays, words = as_arrays(environment), random.game_words(random.seed_words(0), np.arange(DRAWS)).T
     draw = jax.jit(
-        jax.vmap(lambda words, arm: arrays.loss(jnp.int32(t), arm, random.word_streams(words, t).loss), (0, None))
+        jax.vmap(
+            lambda words, arm: arrays.loss(jnp.int32(t), arm, random.word_streams(words, jnp.int32(t)).loss), (0, None)
+        )
     )
     listed = range(min(environment.num_arms, MOST_ARMS))
     losses = {arm: np.asarray(draw(words, jnp.int32(arm)), np.float64) for arm in listed}

@@ -26,7 +26,7 @@ def counted(bounds: list) -> str:
     return f"{len(bounds)} declared {'bound' if len(bounds) == 1 else 'bounds'}"
 
 
-def refuses(obj: Any, name: str, attribute: str, outside: float) -> None:
+def refuses(obj: Any, name: str, attribute: str, outside: Any) -> None:
     """Raises unless a value outside of a declared bound is refused with a message that names the field."""
     where = f"{type(obj).__name__}.{name}"
     try:

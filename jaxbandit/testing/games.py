@@ -50,7 +50,7 @@ class Given:
 
 def given(sequence: np.ndarray, offset: list[float]) -> Given:
     """Returns an environment of given losses, past the constructor, which refuses NaN."""
-    like = Given(sequence=np.zeros(1), offset=offset)
+    like = Given(sequence=jnp.zeros(1), offset=jnp.asarray(offset))
     return jax.tree.unflatten(jax.tree.structure(like), [sequence.astype(np.float32), np.asarray(offset)])
 
 

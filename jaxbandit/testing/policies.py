@@ -109,7 +109,7 @@ def says_whether_its_arm_is_sure(policy: Any) -> str:
 def is_pure(policy: Any) -> str:
     """The same arguments give the same results: no generator, counter or cache outside of the state."""
     policy, streams, t = as_arrays(policy), round_streams(game_key(0, 0), jnp.int32(1)), jnp.int32(1)
-    rounds = []
+    rounds, state, after = [], None, None
     for _ in range(2):
         state = policy.init(3)
         before = jax.tree.map(np.array, state)
@@ -133,7 +133,6 @@ def jit_changes_nothing(policy: Any) -> str:
     return "a compiled step agrees with one by hand"
 
 
-@quick_jit
 def _after(policy, environment, key, rounds):
     """Returns the state of one game after some rounds; compiled once per class."""
     _traced.append(type(policy))
@@ -141,7 +140,7 @@ def _after(policy, environment, key, rounds):
     return jax.lax.fori_loop(0, rounds, lambda _, state: one(state, key), start(policy, environment))
 
 
-_after_each = quick_jit(jax.vmap(_after.__wrapped__, (0, None, 0, None)))
+_after_jit, _after_each = quick_jit(_after), quick_jit(jax.vmap(_after, (0, None, 0, None)))
 
 
 def alone_and_together(policy: Any, rounds: int) -> tuple[list, list]:
@@ -149,7 +148,7 @@ def alone_and_together(policy: Any, rounds: int) -> tuple[list, list]:
     environment, count = as_arrays(EASY), jnp.int32(rounds)
     policies = [jax.tree.map(lambda leaf, factor=factor: jnp.float32(leaf * factor), policy) for factor, _ in GAMES]
     keys = [game_key(0, n) for _, n in GAMES]
-    alone = [_after(one, environment, key, count) for one, key in zip(policies, keys, strict=True)]
+    alone = [_after_jit(one, environment, key, count) for one, key in zip(policies, keys, strict=True)]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies)
     together = _after_each(stacked, environment, jnp.stack(keys), count)
     return alone, [jax.tree.map(lambda leaf, n=n: leaf[n], together) for n in range(len(GAMES))]
@@ -175,7 +174,7 @@ def hyperparameters_are_data(policy: Any) -> str:
 
 def plays_in_simulate_as_in_step(policy: Any) -> str:
     """``simulate`` gives the numbers of ``step``."""
-    state = _after(as_arrays(policy), as_arrays(EASY), game_key(7, 3), jnp.int32(30))
+    state = _after_jit(as_arrays(policy), as_arrays(EASY), game_key(7, 3), jnp.int32(30))
     ds = simulated(policy, horizon=30, num_seeds=5, seed=7).isel(seed=3, round=-1)
     require(same(state.pulls, ds.pulls.values), f"simulate played {ds.pulls.values}, step {np.asarray(state.pulls)}")
     require(float(state.loss) == float(ds.loss), "simulate and step suffer different losses")

@@ -28,5 +28,10 @@ def test_hostile_text_stays_text(ending):
         assert shown.count(" ".join(HOSTILE.replace("\x00", "").replace("\x07", "").split())) == 4
     if ending == "tex":
         assert not re.search(r"\\input\b", re.sub(r"(?m)^%.*$", "", text))
-        assert "\x07" not in text and "\x00" not in text and r"\textasciicircum{} \textbackslash{}\textbar{}" in text and "$^2$" in text
+        assert (
+            "\x07" not in text
+            and "\x00" not in text
+            and r"\textasciicircum{} \textbackslash{}\textbar{}" in text
+            and "$^2$" in text
+        )
         assert all(not one.startswith("\\input") for one in text.splitlines())
