@@ -19,7 +19,7 @@ from jaxbandit.published.tables import Results
 from jaxbandit.runs import run_study
 from jaxbandit.studies.study import Study
 
-SMALL = 5e9  # most rounds in all of a small study, which plays in a minute or two
+SMALL = 1.5e9  # most rounds in all of a small study, which plays in some ten seconds
 
 
 @dataclasses.dataclass(frozen=True)
