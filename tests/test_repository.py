@@ -183,6 +183,7 @@ def test_a_misplaced_test_module_is_noticed():
     assert not misplaced("tests/store/test_damage.py", {"store"})
 
 
+@pytest.mark.slow
 def test_old_paths_say_where_their_modules_are_now():
     """In a process of its own, where no module was imported before."""
     names = sorted(path.stem for path in (PACKAGE / "moved").glob("*.py"))

@@ -53,6 +53,7 @@ def test_a_ratio_is_that_of_its_curve():
         growth.gain_ratio(studies(CURVES["log t"], 1, 8).isel(round=slice(-4, None)))
 
 
+@pytest.mark.slow
 def test_intervals_cover_at_levels_that_resamples_cannot_reach():
     """2,000 studies at 99.9 %: 2 misses are expected, and more than 12 have probability 1e-6 with 1.5 times as many."""
     found = growth.gain_ratio(studies(CURVES["log t"], 2000, 256), level=0.95, cells=50)

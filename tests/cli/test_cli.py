@@ -185,7 +185,7 @@ def test_bad_study_ends_with_its_message(tmp_path, monkeypatch, main):
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
-        (
+        pytest.param(
             "doctor",
             (
                 "OK: all shipped policies",
@@ -198,6 +198,7 @@ def test_bad_study_ends_with_its_message(tmp_path, monkeypatch, main):
                 "uniinf",
                 "native",
             ),
+            marks=pytest.mark.slow,
         ),
         ("list", ("uniinf", "pareto", "shipped studies: ", "next: jaxbandit list uniinf")),
         ("--version", ("jaxbandit 0",)),

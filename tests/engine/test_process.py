@@ -70,6 +70,7 @@ print(program.as_text())
 @pytest.mark.parametrize(
     "how", ["imported", pytest.param("played", marks=pytest.mark.slow), pytest.param("started", marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_a_process_is_left_as_it_is(how, tmp_path):
     """Flags, settings, devices and compiled programs of others, whether JAX has started before or not."""
 

@@ -147,6 +147,7 @@ def test_the_control_word_is_ieee_inside_and_restored_outside():
 
 
 @pytest.mark.parametrize("how", ["forked", pytest.param("spawned", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_another_process_has_the_same_numbers(how, tmp_path):
     if how == "forked" and not hasattr(os, "fork"):
         pytest.skip("this system has no fork")

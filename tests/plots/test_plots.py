@@ -159,6 +159,7 @@ def test_exceedance_is_the_share_of_games_above(shown):
 
 
 @pytest.mark.usefixtures("shown")
+@pytest.mark.slow
 def test_tails_are_drawn_unasked_of_many_seeds(tmp_path):
     ds = xr.concat([synthetic(LABELS, measures=False)] * 2, "seed")
     made = plots.draw(ds, tmp_path, formats=["png"])

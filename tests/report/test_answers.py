@@ -184,6 +184,7 @@ def test_a_directory_of_sensitivity_results_has_a_page(tmp_path):
     assert outside.found == []
 
 
+@pytest.mark.slow
 def test_answers_stand_beside_the_games_of_the_same_directory(tmp_path):
     directory = keep(tmp_path, results=sensitivity_results())
     (directory / "dataset.nc").write_bytes(seal.dataset_bytes(study()))

@@ -88,6 +88,7 @@ def test_the_page_in_a_browser(tmp_path):
     assert found["paper"] != found["other"]
 
 
+@pytest.mark.slow
 def test_the_browser_would_have_seen_a_request_and_an_error(tmp_path):
     bare = tmp_path / "bare.html"
     bare.write_text('<body><img src="http://example.invalid/x.png"><script>nothing()</script></body>', encoding="utf-8")

@@ -30,6 +30,7 @@ def stopped(one, directory):
     return {path.name: path.read_bytes() for path in unfinished.files(Store(directory))}
 
 
+@pytest.mark.slow
 def test_a_second_study_keeps_the_first_ones_games(tmp_path):
     first, second = study(), study(policies=[{"name": "uniform"}])
     kept = stopped(first, tmp_path / "both")

@@ -29,7 +29,7 @@ STUDY = jb.Study(
 )
 SECONDS = 10  # longer than this is a hang
 TRIES = [
-    pytest.param(40, id="40"),
+    pytest.param(12, id="12"),
     pytest.param(500, id="500", marks=pytest.mark.slow),
     pytest.param(10_000, id="10000", marks=pytest.mark.long),
 ]
