@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit.analysis import growth, statistics
+from jaxbandit.analysis import growth, risk, statistics
 
 NUM_RESAMPLES = 400
 
@@ -36,7 +36,9 @@ class Family:
 
 
 def families(environments: Mapping[str, Any]) -> list[Family]:
-    """Groups environments that have a field ``gap`` by the values of their other fields.
+    """Groups environments by the values of all fields but their gap.
+
+    The gap is a field, as in ``HardPair``, or the distance of the best arm from the next one in a law with means.
 
     Args:
       environments: Environments by label.
@@ -46,12 +48,16 @@ def families(environments: Mapping[str, Any]) -> list[Family]:
     """
     groups: dict[tuple, list[tuple[float, str]]] = {}
     for label, environment in environments.items():
-        fields = _fields(environment)
-        if "gap" in fields:
-            gap = float(fields.pop("gap"))
-            groups.setdefault((type(environment), *fields.items()), []).append((gap, label))
+        fields, others = _fields(environment), ()
+        gap = fields.pop("gap", None)
+        if gap is None and (found := risk.gaps_of(environment)) is not None and len(found) > 1:
+            best, *others = np.sort(np.asarray(environment.means(1), np.float64))
+            gap = float(f"{others[0] - best:.6g}")
+        if gap is not None:
+            key = (type(environment), tuple(round(float(mean), 6) for mean in others), *fields.items())
+            groups.setdefault(key, []).append((gap, label))
     found = []
-    for (_, *fields), members in groups.items():
+    for (_, _, *fields), members in groups.items():
         if len(members) > 1:
             members.sort()
             environment = environments[members[0][1]]
@@ -143,7 +149,7 @@ def worst_gap(regret: xr.DataArray, gaps: tuple[float, ...], *, level: float = 0
             "exponent_high": float(exponent_high),
             "model_error": abs(halves[1] - halves[0]) / 2,
         },
-        coords={"round": regret["round"]},
+        coords={"round": regret["round"].values},
     )
 
 

@@ -54,7 +54,7 @@ def worst_gaps(
     if not parts:
         raise ValueError("no environments differ in their gap; sweep it, e.g. hard_pair with gap = [0.01, 0.03, 0.1]")
     text = f"bootstrap of the maximum, {100 * level:g}%, {seeds_note(first)}"
-    return xr.concat(parts, "family", join="outer").assign_attrs(first.attrs | {"band": text})
+    return xr.concat(parts, "family", join="outer", coords="minimal").assign_attrs(first.attrs | {"band": text})
 
 
 def _family(games: xr.DataArray, family: gaps.Family, level: float) -> xr.Dataset:
@@ -68,7 +68,9 @@ def _family(games: xr.DataArray, family: gaps.Family, level: float) -> xr.Datase
                 exponent="slope", exponent_low="low", exponent_high="high"
             )
         )
-    part = xr.concat(found, xr.DataArray(games.policy.values, dims="policy", name="policy"), join="outer")
+    part = xr.concat(
+        found, xr.DataArray(games.policy.values, dims="policy", name="policy"), join="outer", coords="minimal"
+    )
     part["edge"] = part.edge.fillna(False).astype(bool)
     order = np.nan if family.moment_order is None else family.moment_order
     return part.assign(moment_order=order, example=family.labels[0]).expand_dims(family=[family.label])

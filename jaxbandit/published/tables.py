@@ -151,10 +151,14 @@ def sweep(
         values = common.axis_values(ds, x, results.environments)
         columns = sorted({float(value) for value in values if not np.isnan(value)})
         cells: dict[str, dict[float, str]] = {}
+        heads = [common.head(label) for label in map(str, ds[side].values)]
+        swept = {head for head, value in zip(heads, values, strict=True) if not np.isnan(value)}
         for place in map(str, ds.environment.values):
             for label in map(str, ds.policy.values):
                 labels = {"policy": label, "environment": place}
                 value = float(values[list(map(str, ds[side].values)).index(labels[side])])
+                if math.isnan(value) and common.head(labels[side]) in swept:
+                    continue  # the same class, swept over something else
                 other = "environment" if side == "policy" else "policy"
                 name = common.pretty(common.head(labels["policy"]))
                 if ds.sizes[other] > 1 and len({common.head(one) for one in ds.environment.values}) > 1:

@@ -110,5 +110,5 @@ def test_processes_that_share_a_directory(tmp_path, text):
     ]
     outputs = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
-    assert "mean ± standard error" in outputs[0][0] and outputs[1][0] == ""
+    assert "mean ± s.e." in outputs[0][0] and outputs[1][0] == ""
     assert_same(jb.load(tmp_path / "team"), jb.run(jb.Study.load(path), tmp_path / "alone"))

@@ -125,7 +125,7 @@ def test_the_command_prints_tables_and_leaves_figures(tmp_path):
     command = ["sensitivity", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), "--format", "svg"]
     shown = CliRunner().invoke(app, command)
     assert shown.exit_code == 0, shown.output
-    for text in ("local: playing", "elasticity", "Sobol' indices", "mu*", "noise was"):
+    for text in ("local sensitivity: playing", "elasticity", "Sobol' indices", "mu*", "noise was"):
         assert text in shown.output
     figures = {path.name for path in (tmp_path / "out" / "figures").iterdir()}
     assert figures == {"local.svg", "sobol.svg", "response.svg", "morris.svg"}
