@@ -38,7 +38,7 @@ class Agent:
       >>> for _ in range(100):
       ...     arm = agent.ask()
       ...     agent.tell([0.9, 0.1, 0.9][arm])
-      >>> agent.pulls.argmax()
+      >>> int(agent.pulls.argmax())
       1
     """
 

@@ -247,8 +247,7 @@ def bounds_are_honest(policy: Any) -> str:
 
 def relabelled_arms_relabel_the_play(policy: Any) -> str:
     """Arms in another order are played in that order; not asked of policies that break ties by index."""
-    order = np.array([2, 0, 1])
-    state, mirrored = policy.init(3), policy.init(3)
+    order, state, mirrored = np.array([2, 0, 1]), policy.init(3), policy.init(3)
 
     @quick_jit
     def play_round(state, t, arm, loss):
