@@ -101,6 +101,7 @@ def test_quiet_says_nothing_and_a_second_run_plays_nothing(invoke):
     assert "compiling" not in again.output  # no bar that stands at 0
 
 
+@pytest.mark.slow
 def test_cells_of_another_study_are_said_to_stay(invoke, tmp_path):
     invoke("run", "study.toml", "--out", "out", "--quiet")
     (tmp_path / "study.toml").write_text("seed = 5\n" + QUICK_STUDY)
@@ -123,6 +124,7 @@ def test_plan_says_what_it_takes_and_writes_nothing(invoke, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
 
 
+@pytest.mark.slow
 def test_summaries_have_a_table_too(invoke, tmp_path):
     (tmp_path / "study.toml").write_text('keep = "summary"\n' + QUICK_STUDY)
     done = json.loads(invoke("run", "study.toml", "--json").stdout)
