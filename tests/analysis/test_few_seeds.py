@@ -36,6 +36,7 @@ def test_the_bootstrap_covers_normal_samples(seeds):
     assert np.median(width) < 3 * scipy.stats.t.ppf(0.975, seeds - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "extra"), [(2, 0.06), (3, 0.1), (8, 0.06), (16, 0.05)])
 def test_the_bootstrap_of_few_skewed_samples_is_short_by_what_is_said(seeds, extra):
     """4000 lognormal studies, nominal 95 %; Student's interval misses more of 3, 8 and 16: 16, 17 and 15 %."""

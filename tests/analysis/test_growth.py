@@ -62,6 +62,7 @@ def test_intervals_cover_at_levels_that_resamples_cannot_reach():
     assert 60 <= ((plain.low > 1) | (plain.high < 1)).sum() <= 150  # 100 of 2,000 at 95 %
 
 
+@pytest.mark.slow
 def test_digits_follow_the_bend():
     power = growth.exponent(studies(T**0.6, 1, 4096)).isel(cell=0)
     assert float(power.slope) == pytest.approx(0.6, abs=0.02)

@@ -89,6 +89,7 @@ def test_bits_of_machine_code_depend_on_nothing_but_the_game():
     assert set(cells.platform("scan")) == {"way", "jaxlib", "device", "instruction_set"}
 
 
+@pytest.mark.slow
 def test_the_way_is_told():
     assert run().attrs["device"].startswith("native: ")
     assert run(engine=jb.Engine(way="scan")).attrs["device"].startswith("scan: ")

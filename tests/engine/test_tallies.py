@@ -11,7 +11,7 @@ import jaxbandit as jb
 from jaxbandit.engine import ways
 from jaxbandit.game import is_stationary
 from jaxbandit.types import field, pytree
-from tests.support.helpers import assert_mean
+from tests.support.helpers import assert_mean, some
 from tests.support.runs import HORIZON, MEASURES, RECORD, environment, run
 
 
@@ -180,7 +180,7 @@ class Astray:
 
 
 @pytest.mark.parametrize("way", ways.WAYS)
-@pytest.mark.parametrize("changing", [False, True], ids=["stationary", "changing"])
+@pytest.mark.parametrize("changing", some([False], [True]), ids=["stationary", "changing"])
 def test_no_arm_is_drawn_off_the_simplex(way, changing):
     """Not finite, negative, or a sum off by more than 1e-3; the last x is within."""
     environment = jb.Bernoulli(means=[0.2, 0.8])

@@ -163,7 +163,8 @@ def test_bounded_perturbations(law, values):
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("form", [pytest.param("exact", marks=pytest.mark.slow), "bounded"])
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["exact", "bounded"])
 def test_scale_equivariance(form):
     losses = heavy_tailed_losses(150, 3, seed=3)
     shape = {"form": form, "max_rounds": 256}
@@ -186,6 +187,7 @@ def test_a_huge_scale_gives_the_sample_mean():
         np.testing.assert_allclose(estimates(losses, form, 1.5, scale=1e12)[-1], -losses.mean(), rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_mr_index():
     """T = 100, K = 2, three and two plays: the numbers of the definition; no bonus after T / K plays."""

@@ -195,6 +195,7 @@ def test_pinned_numbers(case):
         np.testing.assert_allclose(x[t - 1], expected_x, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_family_identities():
     """HTINF(2, sigma) is Tsallis-INF with 2 / (sigma sqrt t) where nothing is skipped; OptHTINF is HTINF(2, 1)."""
@@ -208,6 +209,7 @@ def test_family_identities():
     np.testing.assert_array_equal(frozen, chosen(jb.OptHTINF(), heavy))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_scale_equivariance_where_it_must_hold_and_fail():
     losses = heavy_tailed_losses(150, 3, seed=3)

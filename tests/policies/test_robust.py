@@ -160,6 +160,7 @@ def test_bounded_median_of_means():
     assert paper * (1 - 1e-12) <= width <= last * (1 - 1 / k) ** (-1 / 3)
 
 
+@pytest.mark.slow
 def test_bounded_catoni_is_near_the_exact_one():
     policy = jb.RobustUCB(moment_order=2.0, moment_bound=2.5, estimator="catoni")
     state, values = after(policy, HEAVY), robust.confidence_grid(2**24, 1.1)[0]

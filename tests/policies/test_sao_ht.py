@@ -109,6 +109,7 @@ def mechanism(losses, **values):
     return jax.jit(lambda: jax.lax.scan(body, jb.start(policy, environment), length=rounds)[1])()
 
 
+@pytest.mark.slow
 def test_stochastic_losses_remove_arms():
     losses = np.tile(np.float32([0, 1, 1]), (10_000, 1))
     x, states = mechanism(losses)
@@ -124,6 +125,7 @@ def test_stochastic_losses_remove_arms():
     np.testing.assert_allclose(x.sum(axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_change_of_the_best_arm_switches_for_good():
     before, after = np.float32([0, 1, 1]), np.float32([1, 0, 1])
     x, states = mechanism(np.repeat([before, after], [5_000, 7_000], axis=0), fallback_scale=1e-3)
@@ -136,6 +138,7 @@ def test_a_change_of_the_best_arm_switches_for_good():
     assert x[-1][1] > 0.5  # and learns
 
 
+@pytest.mark.slow
 def test_the_width_of_removed_arms():
     """As printed, (8) fires at nine times the round of removal in an environment that never changes."""
     losses = np.tile(np.float32([-1, 1]), (9_000, 1))
@@ -145,6 +148,7 @@ def test_the_width_of_removed_arms():
     assert int(older.switched[-1]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_scale_equivariance():
     losses = heavy_tailed_losses(150, 3, seed=3)

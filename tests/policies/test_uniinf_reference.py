@@ -17,6 +17,7 @@ import jaxbandit as jb
 from jaxbandit import arms, random
 from jaxbandit.policies.uniinf import UniINFState
 from tests.reference import uniinf
+from tests.support.helpers import some
 from tests.support.references import Case, Game, Table, heavy_tailed_losses, reference_game
 
 
@@ -78,7 +79,7 @@ def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], t
 
 
 @pytest.mark.parametrize("name", STATES)
-@pytest.mark.parametrize("num_arms", [2, pytest.param(3, marks=pytest.mark.slow), 10])
+@pytest.mark.parametrize("num_arms", some([10], [2, 3]))
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-5)])
 def test_round_by_round(name, num_arms, dtype, tolerance):
     rounds = 2_000

@@ -11,6 +11,7 @@ import jaxbandit as jb
 from jaxbandit import cli
 from jaxbandit.store import directory as store
 from jaxbandit.store.directory import Store, StoreError
+from tests.support.helpers import some
 from tests.support.stores import ENGINE, STUDY, assert_same
 
 
@@ -69,7 +70,7 @@ def test_a_disk_that_is_full_at_the_start(tmp_path, monkeypatch):
         pass
 
 
-@pytest.mark.parametrize("title", ["[/]", "[bold", "[link=http://x]", "\\[", "[/red] %s {}"])
+@pytest.mark.parametrize("title", some(["[/]", "[/red] %s {}"], ["[bold", "[link=http://x]", "\\["]))
 def test_titles_are_text(tmp_path, title):
     study = STUDY.changed(title=title, num_seeds=2, environments=[{"name": "bernoulli", "means": [0.2, 0.8]}])
     study.save(tmp_path / "study.toml")

@@ -34,7 +34,7 @@ FORMS = {
     "mr_ucb, exact": ("mr_ucb", KEPT),
 }
 SLOW = {
-    *("robust_ucb, exact catoni", "robust_ucb, exact median", "mr_ape, exact", "mr_ucb, exact"),
+    *FORMS,
     *("exponential", "gaussian", "lognormal", "lomax", "outlier_mixture", "pareto", "weibull"),
     *("replay, resampled", "shifting", "swap", "drifting", "minimax_hard", "scheduled"),
 }  # of each of these the fast suite plays a relative

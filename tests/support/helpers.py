@@ -1,4 +1,4 @@
-"""Assertions with a stated false-alarm rate, refusals, streams of given words, and the peak memory of a process."""
+"""Parameters by suite, assertions with a false-alarm rate, refusals, streams of given words, peak memory of a process."""
 
 import pathlib
 
@@ -18,6 +18,11 @@ def peak():
     return int(re.search(r"VmHWM:\s*(\d+) kB", pathlib.Path("/proc/self/status").read_text())[1])
 """
 knows_peak = pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="no /proc to ask for the peak")
+
+
+def some(fast, slow):
+    """Values of a parameter: those of the fast suite, and those that only the slow one tries."""
+    return [*fast, *(pytest.param(value, marks=pytest.mark.slow) for value in slow)]
 
 
 def assert_mean(samples, expected: float, z: float = 5.0) -> None:

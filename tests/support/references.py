@@ -191,3 +191,8 @@ def _chosen(policy, losses, uniforms, scale):
     rounds, num_arms = losses.shape
     rows = (jnp.arange(1, rounds + 1, dtype=jnp.int32), uniforms, losses)
     return jax.lax.scan(body, policy.init(num_arms), rows)[1]
+
+
+def last(states):
+    """The last of states that are stacked by round."""
+    return jax.tree.map(lambda leaf: leaf[-1], states)
