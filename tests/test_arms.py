@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 import jaxbandit as jb
 from jaxbandit import arms, random
 from tests.support.helpers import stream_from
+from tests.support.policies import quick_jit
 
 
-@jax.jit
+@quick_jit
 def draw_at(x, high, low):
     """The arms that uniforms ``high * 2^-24 + low * 2^-48`` draw."""
     w0 = high << 8 | low >> 16
@@ -53,7 +54,7 @@ def interval(x, arm):
 def test_draw_frequencies(x):
     x = np.asarray(x, np.float32)
     key, rounds = jb.game_key(5, 0), jnp.arange(1, 1_000_001, dtype=jnp.int32)
-    drawn = jax.jit(jax.vmap(lambda t: arms.draw(jnp.asarray(x), random.round_streams(key, t)[random.ARM])))(rounds)
+    drawn = quick_jit(jax.vmap(lambda t: arms.draw(jnp.asarray(x), random.round_streams(key, t)[random.ARM])))(rounds)
     assert drawn.dtype == jnp.int32
     counts = np.bincount(drawn, minlength=len(x))
     assert len(counts) == len(x)
@@ -144,7 +145,7 @@ def test_the_arm_of_many_is_the_exact_one(num_arms):
 
 def test_one_arm_is_always_drawn():
     assert draw_with(np.ones(1, np.float32), [0, 1, 2**40, 2**47, 2**48 - 1]).tolist() == [0] * 5
-    assert int(jax.jit(arms.draw)(jnp.ones(1), jax.random.key(0))) == 0
+    assert int(quick_jit(arms.draw)(jnp.ones(1), jax.random.key(0))) == 0
 
 
 @settings(deadline=None, max_examples=60, derandomize=True)
@@ -173,7 +174,7 @@ def test_a_sum_may_be_off_by_a_thousandth(num_arms, excess, drawn):
 @pytest.mark.parametrize("spread", [0.3, 5.0])
 def test_prefix_sums_are_twice_as_precise_as_their_parts(num_arms, spread):
     values = np.exp(np.random.default_rng(num_arms).normal(size=num_arms) * spread).astype(np.float32)
-    total, lost = map(np.asarray, jax.jit(arms.prefix_sums)(values))
+    total, lost = map(np.asarray, quick_jit(arms.prefix_sums)(values))
     assert total.shape == lost.shape == (num_arms,)
     exact = list(itertools.accumulate(map(Fraction, values.tolist())))
 

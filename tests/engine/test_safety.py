@@ -63,7 +63,8 @@ def by_scan():
 
 
 @on_linux
-@pytest.mark.parametrize("where", ["behind", pytest.param("before", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["behind", "before"])
 def test_nothing_is_touched_outside_of_the_arrays(where, by_scan, tmp_path):
     """Arrays of 5, 12, 100 and 210 entries at any index, all memory against pages whose touch ends the process."""
     code, found = run(f"guarded {where}", tmp_path / "found.npz")

@@ -10,10 +10,11 @@ import pytest
 import scipy.stats
 
 import jaxbandit as jb
+from tests.support.policies import quick_jit
 from tests.support.schedules import LAW, T, table_of
 
 
-@jax.jit
+@quick_jit
 def _spoilt(environment, rounds):
     return jax.vmap(environment.is_spoilt)(rounds)
 

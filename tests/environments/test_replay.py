@@ -18,6 +18,7 @@ from jaxbandit.game import is_stationary
 from jaxbandit.grid import as_grid
 from jaxbandit.types import field, fingerprint, pytree
 from tests.support.helpers import assert_count
+from tests.support.policies import quick_jit
 
 ROUNDS, ARMS = 250, 4
 TABLE = np.random.default_rng(0).standard_t(1.5, (ROUNDS, ARMS)) + np.arange(ARMS)
@@ -52,9 +53,9 @@ def run(environment, policy=None, **options):
 def test_stored_order_is_the_table_row_by_row(rewards, sign, x64):
     environment = jb.Replay(TABLE, scale=0.3, rewards=rewards)
     rounds = jnp.arange(1, ROUNDS + 1, dtype=jnp.int32)
-    np.testing.assert_allclose(jax.jit(jax.vmap(environment.means))(rounds), sign * 0.3 * TABLE, rtol=1e-15)
+    np.testing.assert_allclose(quick_jit(jax.vmap(environment.means))(rounds), sign * 0.3 * TABLE, rtol=1e-15)
     arms, key = jnp.arange(ARMS, dtype=jnp.int32), jax.random.key(0)
-    losses = jax.jit(jax.vmap(jax.vmap(environment.loss, (None, 0, None)), (0, None, None)))(rounds, arms, key)
+    losses = quick_jit(jax.vmap(jax.vmap(environment.loss, (None, 0, None)), (0, None, None)))(rounds, arms, key)
     np.testing.assert_allclose(losses, sign * 0.3 * TABLE, rtol=1e-15)
 
 
@@ -92,7 +93,7 @@ def test_a_horizon_past_the_end_is_refused_with_the_remedy():
 
 def test_a_game_played_past_the_end_by_hand_is_marked_as_failed():
     policy, environment = jb.Exp3(), jb.Replay(TABLE[:3])
-    step, key, state = jax.jit(jb.step(policy, environment)), jb.game_key(0, 0), jb.start(policy, environment)
+    step, key, state = quick_jit(jb.step(policy, environment)), jb.game_key(0, 0), jb.start(policy, environment)
     for _ in range(5):
         state = step(state, key)
     assert int(state.failed) == 4
@@ -112,7 +113,7 @@ def test_resampled_rows_come_whole_and_equally_often():
         key_loss = random.round_streams(key, t)[random.LOSS]
         return jnp.stack([environment.loss(t, jnp.int32(arm), key_loss) for arm in range(3)])
 
-    rows = np.asarray(jax.jit(jax.vmap(row))(jnp.arange(1, size + 1, dtype=jnp.int32)))
+    rows = np.asarray(quick_jit(jax.vmap(row))(jnp.arange(1, size + 1, dtype=jnp.int32)))
     np.testing.assert_array_equal(rows - rows[:, :1], np.tile([0.0, 1.0, 2.0], (size, 1)))
     for count in np.bincount((rows[:, 0] / 3).astype(int), minlength=20):
         assert_count(count, size, 1 / 20)
@@ -158,7 +159,7 @@ def test_the_table_is_shared_and_simulate_equals_step(order, monkeypatch):
     ds = run(environment, policy, num_seeds=2, record=[20])
     assert seen
     assert all(shapes == [TABLE.shape] for shapes in seen)
-    step, state = jax.jit(jb.step(policy, environment)), jb.start(policy, environment)
+    step, state = quick_jit(jb.step(policy, environment)), jb.start(policy, environment)
     for _ in range(20):
         state = step(state, jb.game_key(0, 1))
     np.testing.assert_array_equal(state.pulls, ds.pulls[1, -1])

@@ -10,6 +10,7 @@ import pytest
 
 import jaxbandit as jb
 from tests.support.laws import MEANS, losses
+from tests.support.policies import quick_jit
 from tests.support.schedules import LAW, table_of
 
 
@@ -22,7 +23,7 @@ def exact_ends(growth, until):
     return ends
 
 
-@jax.jit
+@quick_jit
 def _phases(environment, rounds):
     return jax.vmap(environment.phase)(rounds)
 

@@ -106,7 +106,7 @@ def mechanism(losses, **values):
         after = step(state, key)
         return after, (policy.probabilities(state.policy, after.t, None), after.policy)
 
-    return jax.jit(lambda: jax.lax.scan(body, jb.start(policy, environment), length=rounds)[1])()
+    return quick_jit(lambda: jax.lax.scan(body, jb.start(policy, environment), length=rounds)[1])()
 
 
 @pytest.mark.slow
@@ -160,6 +160,7 @@ def test_scale_equivariance():
         np.testing.assert_array_equal(chosen(one, losses), chosen(eight, losses, scale=8.0))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_the_default_failure_probability_is_one_over_the_horizon():
     losses = heavy_tailed_losses(150, 3, seed=3)

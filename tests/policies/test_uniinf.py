@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import jaxbandit as jb
 from benchmarks.accuracy import final_scales
+from tests.support.policies import quick_jit
 from tests.support.trajectories import (
     CHOICES,
     FIXED,
@@ -32,7 +33,7 @@ def test_a_loss_at_the_threshold_is_skipped_and_one_below_is_kept(sign):
     state = policy.init(2)
     x = policy.probabilities(state, 1, None)
     threshold = 2.0  # 4 / (4 (1 - 1/2)), exactly
-    update = jax.jit(policy.update)
+    update = quick_jit(policy.update)
     at = update(state, 1, x, 0, sign * threshold)
     below = update(state, 1, x, 0, sign * np.nextafter(threshold, 0))
     np.testing.assert_array_equal(at.cumulative_loss, 0)
@@ -48,7 +49,7 @@ def test_the_rest_is_held_where_it_underflows(dtype):
         policy = jb.UniINF(horizon=100.0)
         state = policy.init(2)._replace(cumulative_loss=jnp.array([0.0, 1e36], dtype))
         x = policy.probabilities(state, 1, None)
-        update = jax.jit(policy.update)
+        update = quick_jit(policy.update)
         kept, skipped = (update(state, 1, x, 0, part * 2.0**100) for part in (0.99, 1.01))
     assert abs(np.asarray(x)[0] - 1) <= np.finfo(dtype).eps
     np.testing.assert_allclose(kept.cumulative_loss[1], 1e36 - 0.99 * 2.0**100, rtol=1e-6)
@@ -72,7 +73,7 @@ def test_a_constant_added_to_the_cumulative_losses_changes_nothing():
     policy = jb.UniINF(horizon=1_000.0)
     state, x, arm, loss, after = rounds_of(policy, 3)
     t = jnp.zeros(ROUNDS, jnp.int32)
-    update = jax.jit(jax.vmap(policy.update))
+    update = quick_jit(jax.vmap(policy.update))
     for constant in (-3.0, 0.7, 1e4):
         found = update(state._replace(cumulative_loss=state.cumulative_loss + constant), t, x, arm, loss)
         L, expected = (np.asarray(s.cumulative_loss + s.cumulative_lost) for s in (found, after))
@@ -86,7 +87,7 @@ def test_relabelling_the_arms_relabels_x():
     policy = jb.UniINF(horizon=1_000.0)
     state, x, arm, loss, after = jax.device_get(rounds_of(policy, 5))
 
-    @jax.jit
+    @quick_jit
     @jax.vmap
     def play_again(state, arm, loss):
         x = policy.probabilities(state, 1, None)
@@ -108,7 +109,7 @@ def test_terms_below_the_rounding_of_their_sum_are_not_lost_in_float32(arm):
     """4,000 terms, each less than a third of an ulp of L at arm 1 (2^20) and of S (4): plain sums would stand still."""
     policy, rounds, x, loss = jb.UniINF(horizon=1_000.0), 4_000, np.array([0.5, 0.5], np.float32), 0.002
 
-    @jax.jit
+    @quick_jit
     def play_on(state):
         return jax.lax.fori_loop(0, rounds, lambda t, state: policy.update(state, t, x, arm, jnp.float32(loss)), state)
 
@@ -128,7 +129,7 @@ def test_terms_below_the_rounding_of_their_sum_are_not_lost_in_float32(arm):
 def test_one_arm():
     policy = jb.UniINF(horizon=100.0)
 
-    @jax.jit
+    @quick_jit
     def one_round(state, loss):
         x = policy.probabilities(state, 1, None)
         after = policy.update(state, 1, x, 0, loss)

@@ -16,6 +16,7 @@ import jaxbandit as jb
 from jaxbandit import random
 from jaxbandit.types import pytree
 from tests.support.helpers import RARE, assert_binomial, stream_of, stream_of_pairs
+from tests.support.policies import quick_jit
 
 DRAWS = 50_000
 P = np.array([0.5, 0.0, 0.3, 0.2])
@@ -25,15 +26,15 @@ P = np.array([0.5, 0.0, 0.3, 0.2])
 def words():
     """Sixteen pairs of words of each of some rounds."""
     rounds = jnp.arange(1, DRAWS + 1, dtype=jnp.int32)
-    return jax.jit(jax.vmap(lambda t: random.round_streams(jb.game_key(5, 0), t).policy.words(32).reshape(2, 16)))(
+    return quick_jit(jax.vmap(lambda t: random.round_streams(jb.game_key(5, 0), t).policy.words(32).reshape(2, 16)))(
         rounds
     )
 
 
 def sample(fn, source="stream"):
     if source == "key":
-        return np.asarray(jax.jit(jax.vmap(fn))(jax.random.split(jax.random.key(5), DRAWS)))
-    return np.asarray(jax.jit(jax.vmap(lambda pairs: fn(stream_of_pairs(*pairs))))(words()))
+        return np.asarray(quick_jit(jax.vmap(fn))(jax.random.split(jax.random.key(5), DRAWS)))
+    return np.asarray(quick_jit(jax.vmap(lambda pairs: fn(stream_of_pairs(*pairs))))(words()))
 
 
 def assert_counts(values, law):

@@ -20,13 +20,14 @@ from jax.extend.random import threefry_2x32
 import jaxbandit as jb
 from jaxbandit import arms, random
 from tests.support.helpers import RARE, assert_mean, some, stream_from, stream_of, stream_of_pairs
+from tests.support.policies import quick_jit
 
 DRAWS = 100_000
 WORD = st.integers(0, 2**32 - 1)
 CONSUMERS = (random.POLICY, random.ARM, random.LOSS)
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3))
+@functools.partial(quick_jit, static_argnums=(2, 3))
 def _stream_words(key, t, consumer, count):
     return random.round_streams(key, t)[consumer].words(count)
 
@@ -53,7 +54,7 @@ def test_threefry_gives_the_published_known_answers(key, counter, expected):
 
 def test_threefry_is_that_of_jax_bit_for_bit():
     k0, k1, c0, c1 = np.random.default_rng(0).integers(0, 2**32, (4, 200), dtype=np.uint32)
-    ours = jax.jit(random.threefry2x32)((k0, k1), (c0, c1))
+    ours = quick_jit(random.threefry2x32)((k0, k1), (c0, c1))
     theirs = jax.vmap(threefry_2x32)(jnp.stack([k0, k1], axis=1), jnp.stack([c0, c1], axis=1))
     np.testing.assert_array_equal(np.stack(ours, axis=1), theirs)
 
@@ -85,7 +86,7 @@ def test_round_streams_do_not_depend_on_batching_or_on_what_was_drawn_before():
         policy.words(7), arm.words(2), update.words(3)
         return loss.words(4)
 
-    batched = jax.jit(jax.vmap(loss_words))(rounds)
+    batched = quick_jit(jax.vmap(loss_words))(rounds)
     alone = [stream_words(key, t, random.LOSS) for t in rounds.tolist()]
     np.testing.assert_array_equal(batched, alone)
 
@@ -138,9 +139,9 @@ def test_split_keys_share_no_words():
 
 def test_the_loss_reads_only_the_bits_that_drawing_an_arm_leaves():
     w0, w1, noise = np.random.default_rng(1).integers(0, 2**32, (3, 500), dtype=np.uint32)
-    draw = jax.jit(jax.vmap(lambda *words: arms.draw(jnp.full(5, 0.2), stream_from(jnp.stack(words)))))
+    draw = quick_jit(jax.vmap(lambda *words: arms.draw(jnp.full(5, 0.2), stream_from(jnp.stack(words)))))
     np.testing.assert_array_equal(draw(w0, w1), draw(w0, w1 & 0xFFFF0000 | noise & 0xFFFF))
-    deep = jax.jit(jax.vmap(lambda spare: random.deep_uniform(stream_of(0, 0, spare=spare))))
+    deep = quick_jit(jax.vmap(lambda spare: random.deep_uniform(stream_of(0, 0, spare=spare))))
     np.testing.assert_array_equal(deep(w1), deep(w1 & 0xFFFF | noise << 16))
     assert len(np.unique(deep(w1))) > 400  # of 65,536 values; 498 expected
 
@@ -158,13 +159,13 @@ def deep_reference(w0, w1, w2):
     return Fraction(2 * (w0 << 64 | w1 << 32 | w2) + 1, 2**97)
 
 
-@jax.jit
+@quick_jit
 def deep_uniforms(words):
     """Deep uniforms of rows of four words."""
     return jax.vmap(lambda words: random.deep_uniform(stream_from(words)))(words)
 
 
-@jax.jit
+@quick_jit
 def deep_uniforms_with_spare(words, spares):
     """Deep uniforms of rows of two words and a spare one."""
     return jax.vmap(lambda words, spare: random.deep_uniform(stream_from(words, spare)))(words, spares)
@@ -253,7 +254,7 @@ def test_signed_uniforms_read_sign_and_sizes_from_different_bits(x64):
 def test_each_of_many_draws_reads_words_of_its_own(draw, width):
     count = 12 * width
     words = 2**31 * np.eye(count + 1, count, dtype=np.uint32)  # one bit after the other, and none
-    values = np.asarray(jax.jit(jax.vmap(lambda words: draw(stream_from(words), (3, 4))))(words))
+    values = np.asarray(quick_jit(jax.vmap(lambda words: draw(stream_from(words), (3, 4))))(words))
     assert values.shape == (count + 1, 3, 4)
     changed = values[:-1] != values[-1]
     assert (changed.sum(axis=(1, 2)) == 1).all()
@@ -267,11 +268,11 @@ def sample(fn, source):
     """1e5 independent values of ``fn(key)`` from the keys of one kind of source."""
     if source == "key":
         keys = jax.random.split(jax.random.key(11), DRAWS)
-        return jax.jit(jax.vmap(fn))(keys)
+        return quick_jit(jax.vmap(fn))(keys)
     pairs, spare = drawn_words({"stream": random.POLICY, "spare": random.LOSS}[source])
     if source == "spare":
         pairs = (*pairs, spare)
-    return jax.jit(jax.vmap(lambda words: fn(stream_of_pairs(*words))))(pairs)
+    return quick_jit(jax.vmap(lambda words: fn(stream_of_pairs(*words))))(pairs)
 
 
 @functools.cache
@@ -282,7 +283,7 @@ def drawn_words(consumer):
         streams = random.round_streams(jb.game_key(11, 0), t)
         return tuple(streams[consumer].words(16).reshape(2, 8)), streams[random.ARM].words(2)[1]
 
-    return jax.jit(jax.vmap(words))(jnp.arange(1, DRAWS + 1, dtype=jnp.int32))
+    return quick_jit(jax.vmap(words))(jnp.arange(1, DRAWS + 1, dtype=jnp.int32))
 
 
 def assert_law(samples, law):
@@ -385,7 +386,7 @@ def test_a_jax_key_may_stand_in_for_a_stream(draw):
 def test_minus_log_of_rest_keeps_its_precision(dtype):
     u = np.concatenate([np.geomspace(1e-25, 0.5, 20_001), np.linspace(0.1, 1 - 1e-6, 20_001)]).astype(dtype)
     with jax.enable_x64(dtype == np.float64):
-        found = np.asarray(jax.jit(random.minus_log_of_rest)(jnp.asarray(u)), np.longdouble)
+        found = np.asarray(quick_jit(random.minus_log_of_rest)(jnp.asarray(u)), np.longdouble)
         assert np.isposinf(random.minus_log_of_rest(jnp.ones((), dtype)))
     expected = -np.log1p(-u.astype(np.longdouble))
     assert np.max(np.abs(found / expected - 1)) < 3 * np.finfo(dtype).eps

@@ -14,6 +14,7 @@ from jaxbandit.runs.campaign import Campaign, Report
 from jaxbandit.runs.presence import Presence
 from jaxbandit.store import cellfile
 from jaxbandit.store.directory import Store, StoreError
+from tests.support.helpers import some
 from tests.support.stores import ENGINE, STUDY, assert_same, cell_paths
 
 
@@ -44,7 +45,7 @@ def until(condition):
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("number", [0, 1])
-@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("apart", some([True], [False]))
 def test_who_is_left_does_the_rest_and_leads(tmp_path, done, number, apart, impatient, monkeypatch):
     monkeypatch.setattr(teams, "WHOLE_CELLS", 1 if apart else 8)
     with pytest.warns(match=rf"number {1 - number} of 2 processes has not appeared .*--process-id {1 - number}\)"):

@@ -69,7 +69,7 @@ def test_tasks_are_cells_of_one_program(tmp_path, monkeypatch):
     assert submitted == [[[0, 0], [0, 1]], [[0, 2]]]
 
 
-@pytest.mark.parametrize("keep", ["seeds", "summary"])
+@pytest.mark.parametrize("keep", ["seeds", pytest.param("summary", marks=pytest.mark.slow)])
 def test_two_processes_share_the_seeds_of_few_cells(tmp_path, keep):
     """Two members in two threads; the one that is done last joins the parts."""
     study = jb.Study.load(saved(tmp_path)).changed(keep=keep)

@@ -1,4 +1,4 @@
-"""Parameters by suite, assertions with a false-alarm rate, refusals, streams of given words, peak memory of a process."""
+"""Parameters by suite, assertions with a false-alarm rate, refusals, streams of given words, and peak memory."""
 
 import pathlib
 

@@ -6,12 +6,13 @@ import numpy as np
 
 import jaxbandit as jb
 from tests.support.laws import MEANS
+from tests.support.policies import quick_jit
 
 LAW = jb.Pareto(means=MEANS, tail_index=1.6)
 T = 200
 
 
-@jax.jit
+@quick_jit
 def _means(environment, rounds):
     return jax.vmap(environment.means)(rounds)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from jaxbandit.arms import pick, rest
 from jaxbandit.policies.uniinf import UniINFState
+from tests.support.policies import quick_jit
 
 FLOOR = 1e-290  # squares of tiny losses leave the range of float64
 SMALLEST_REST = 2.0**-100  # where 1 - x is held when it underflows
@@ -96,7 +97,7 @@ def _w_minus_log1p(w: np.ndarray) -> np.ndarray:
     return np.where(np.abs(w) < 0.03, series, w - np.log1p(w))
 
 
-@functools.partial(jax.jit, static_argnames="num_arms")
+@functools.partial(quick_jit, static_argnames="num_arms")
 def play_script(policy, num_arms: int, script: Script):
     """The state and x before each round, what was played, and the state after."""
 
