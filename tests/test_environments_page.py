@@ -36,7 +36,8 @@ def test_a_picture_is_of_its_environment():
     assert page == (environments.IMAGES / "swap.svg").read_text(encoding="utf-8")
 
 
-def test_a_environment_of_your_own_takes_twenty_lines(capsys):
+@pytest.mark.slow
+def test_an_environment_of_your_own_takes_twenty_lines(capsys):
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     environment = block[block.index("@pytree") : block.index("environments =")]
     assert len(environment.splitlines()) <= 20

@@ -36,6 +36,7 @@ FORMS = {
 SLOW = {
     *FORMS,
     *("exponential", "gaussian", "lognormal", "lomax", "outlier_mixture", "pareto", "weibull"),
+    *("bernoulli", "frechet", "tail_reversed", "reflected", "drifting, random walk"),
     *("replay, resampled", "shifting", "swap", "drifting", "minimax_hard", "scheduled"),
 }  # of each of these the fast suite plays a relative
 
