@@ -138,7 +138,8 @@ def test_play_says_what_is_wrong_with_keys_and_records():
     for wrong in (keys[0], jax.random.PRNGKey(0)):
         with pytest.raises(ValueError, match=r"keys must be JAX keys of shape \[N\].*pass one key as key\[None\]"):
             jb.play(POLICY, ENVIRONMENT, wrong, np.array([5]))
-    for record, message in (([5, 3], "strictly increasing"), ([0, 3], "between 1"), ([2.5], "whole rounds")):
+    bad = ([5, 3], "strictly increasing"), ([0, 3], "between 1"), ([2.5], "whole rounds"), (5, "pass one round T")
+    for record, message in bad:
         with pytest.raises(ValueError, match=f"record must .*{message}"):
             jb.play(POLICY, ENVIRONMENT, keys, record)
 
