@@ -49,10 +49,12 @@ def play(
     if jnp.ndim(keys) != (1 if typed else 2):
         kind = "JAX keys of shape [N]" if typed else "JAX keys of shape [N], or their words [N, 2]"
         raise ValueError(f"keys must be {kind}, got shape {jnp.shape(keys)}; pass one key as key[None]")
-    if jnp.ndim(record) != 1:
-        raise ValueError(f"record must be rounds of shape [R], got shape {jnp.shape(record)}; pass one round T as [T]")
     if not isinstance(record, Tracer):
-        recorded_rounds(MAX_ROUNDS, np.asarray(record).tolist())  # raises if they are not increasing
+        record = np.asarray(record)
+    if record.ndim != 1:
+        raise ValueError(f"record must be rounds of shape [R], got shape {record.shape}; pass one round T as [T]")
+    if not isinstance(record, Tracer):
+        recorded_rounds(MAX_ROUNDS, record.tolist())  # raises if they are not increasing
     policy, environment = as_arrays(policy), as_arrays(environment)
     shape = Shape.of(policy, environment, Plan(stationary=is_stationary(environment)))
     leaves = jax.tree.leaves((policy, environment))
