@@ -53,6 +53,16 @@ def test_a_ratio_is_that_of_its_curve():
         growth.gain_ratio(studies(CURVES["log t"], 1, 8).isel(round=slice(-4, None)))
 
 
+def test_intervals_are_corrected_for_the_table_they_stand_in():
+    """One of 20 intervals at 95 % is as wide as one at 99.75 %."""
+    regret = studies(CURVES["log t"], 3, 256)
+    one, of_twenty = growth.gain_ratio(regret), growth.gain_ratio(regret, cells=20)
+    assert (of_twenty.low < one.low).all() and (of_twenty.high > one.high).all()
+    alone = growth.gain_ratio(regret, level=0.9975)
+    np.testing.assert_allclose(of_twenty.low, alone.low, rtol=1e-12)
+    np.testing.assert_allclose(of_twenty.high, alone.high, rtol=1e-12)
+
+
 @pytest.mark.slow
 def test_intervals_cover_at_levels_that_resamples_cannot_reach():
     """2,000 studies at 99.9 %: 2 misses are expected, and more than 12 have probability 1e-6 with 1.5 times as many."""

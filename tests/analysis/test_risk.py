@@ -38,6 +38,15 @@ def test_a_failure_is_a_quarter_of_the_rounds_on_wrong_arms():
     assert (float(found.low.squeeze()), float(found.high.squeeze())) == (low, high)
 
 
+def test_the_smallest_gap_counts():
+    """With gaps of 0.1 and 0.7 a failure begins at T / 40."""
+    found = risk.failure_rate(games(a=np.array([T / 40 - 1, T / 40 + 1, 0.7 * T, 0.0])).regret, risk.Gaps(0.1, 0.7))
+    assert float(found.probability.squeeze()) == 0.5
+    means = {"e": jb.Bernoulli(means=[0.2, 0.3, 0.9])}
+    claims = risk.claims(games(a=np.full(40, T / 40 + 1), b=np.full(40, T / 40 - 1)), means).isel(environment=0)
+    assert claims.failure_rate.values.tolist() == [1.0, 0.0]
+
+
 def test_the_sign_test_is_exact():
     """P(at most 1 of 6 heads) = 7/64, and both sides of it 14/64."""
     assert risk.sign_test(np.array([-1.0, -1, -1, -1, -1, 2])) == pytest.approx(14 / 64)

@@ -159,6 +159,17 @@ def test_a_dataset_in_one_file_is_verified(tmp_path):
         assert assemble.opened(path).identical(ds)
 
 
+def test_a_damaged_seal_is_not_taken_for_an_old_file(tmp_path):
+    """Without the length that HDF5 recorded, a dataset whose seal was damaged would be read as one that had none."""
+    ds, path = xr.Dataset({"regret": ("seed", np.arange(40.0))}), tmp_path / "dataset.nc"
+    content = seal.dataset_bytes(ds)
+    at = content.rindex(b"jaxbandit sha256")
+    for damaged in (content[:at] + b"k" + content[at + 1 :], content[:-1], content[:at], content + b"\n"):
+        path.write_bytes(damaged)
+        with pytest.raises(seal.BadFileError, match="no digest, and not the length"):
+            seal.read_dataset(path)
+
+
 def test_the_trace_of_a_search_is_verified(tmp_path):
     path = tmp_path / "tune-a.nc"
     trace = traces.Trace(path, {"a": 1}, {"value": ("parameter",)}, ["scale"])
