@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit.game import is_stationary
 from jaxbandit.theory.guarantees import GUARANTEES
 from jaxbandit.theory.instance import InstanceBound, instance_bound
 
@@ -26,6 +27,7 @@ def multiples(stats: xr.Dataset, environments: Mapping[str, Any]) -> Multiples:
       environments: The environments by label; the others have no bound.
     """
     policies = {str(label): name for label in stats.policy.values if (name := _bound_name(str(label)))}
+    environments = {label: one for label, one in environments.items() if hasattr(one, "points") and is_stationary(one)}
     if not policies or len(environments) > MOST:
         return {}
     found: Multiples = {}
@@ -50,7 +52,7 @@ def _bound_name(label: str) -> str:
 
 def _bound(environment: Any) -> InstanceBound | None:
     """Returns the bounds of an environment; None if it has none."""
-    if environment is None or not hasattr(environment, "points"):
+    if environment is None:
         return None
     try:
         return instance_bound(environment)

@@ -94,6 +94,10 @@ def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     assert rows[2].startswith("| **Lower bound** | – | – | – | stochastic: one instance | Σ (σ^α/Δ)^(1/(α−1)) log T |")
     assert f"**{mean:.3g}**" in rows[4]
     assert "like log T (1.0" in rows[4]
+    multiple = jb.theory.instance_bound(ENVIRONMENTS["pareto"]).multiple("uniinf", mean, float(ROUNDS[-1]))
+    assert f"; {multiple:.2g} × bound" in rows[4] and "× bound" not in rows[5]  # no bound where laws change
+    assert f"{multiple:.2g} × bound" in page and rf"{multiple:.2g} $\times$ bound" in latex
+    assert "no bound at finite T" in markdown
     assert "; above T^0.67" in rows[5]
     assert "✓" not in rows[4].rsplit("|", 2)[1]  # one instance confirms no bound
     assert "† T = 512" in rows[10]

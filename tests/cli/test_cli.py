@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
+import jaxbandit as jb
 from jaxbandit.cli import cards, layout
 from jaxbandit.cli import entry as cli
 from jaxbandit.environments import ENVIRONMENTS
@@ -92,6 +93,10 @@ def test_json_is_the_table_for_programs(invoke):
     assert first["regret_median"] <= first["regret_q99"]
     assert first["failure_low"] <= first["failure_rate"] <= first["failure_high"]
     assert first["moment_order"] == 2.0 and first["moment_bound"] == pytest.approx(0.8**0.5)
+    assert first["multiple_of_bound"] is None  # nobody promises uniform play to be good
+    other = json.loads(invoke("run", "study.toml", "--json", "--set", "policies.0.name=uniinf").stdout)["results"][0]
+    bound = jb.theory.instance_bound(jb.Bernoulli(means=[0.2, 0.8]))
+    assert other["multiple_of_bound"] == pytest.approx(bound.multiple("uniinf", other["regret_mean"], other["round"]))
 
 
 def test_quiet_says_nothing_and_a_second_run_plays_nothing(invoke):

@@ -7,7 +7,7 @@ was seen, and the proved order stands beside it.
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from jaxbandit.analysis.comparison.form import Cell as Cell
 from jaxbandit.analysis.comparison.form import Comparison as Comparison
 from jaxbandit.analysis.comparison.form import Line as Line
 from jaxbandit.analysis.comparison.form import Row as Row
+from jaxbandit.analysis.multiples import NOTE, multiples
 from jaxbandit.dataset.labels import environment_labels
 from jaxbandit.game import is_stationary
 from jaxbandit.policies import POLICIES
@@ -58,6 +59,7 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
     labels = environment_labels(ds, environments)
     stationary = {label: is_stationary(environments[label]) for label in labels}
     cells = ds.sizes["policy"] * len(labels)
+    times = multiples(xr.Dataset({"regret_mean": ds.regret.mean("seed")}), environments)
     blocks = []
     for num_arms in sorted({environments[label].num_arms for label in labels}):
         inside = [label for label in labels if environments[label].num_arms == num_arms]
@@ -66,13 +68,23 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
         at = {(_head(label), _order(environments[label])): label for label in reversed(inside)}
         rows = [_lower_bound(len(columns))]
         for policy in ds.policy.values:
+            found = {
+                label: measured(
+                    ds.regret.sel(policy=policy, environment=label),
+                    promised_exponent(str(policy), environments[label], stationary[label]),
+                    level,
+                    cells,
+                    times.get((str(policy), label)),
+                )
+                for label in at.values()
+            }
             lines = [
-                _line(ds.regret.sel(policy=policy), str(policy), kind, fixed, columns, at, environments, level, cells)
+                _line(str(policy), kind, fixed, [found.get(at.get((kind, column), "")) for column in columns])
                 for kind, fixed in sorted(kinds, key=lambda entry: not entry[1])
             ]
             rows.append(Row(_name(policy), _given(policy), tuple(lines)))
         blocks.append(Block(num_arms, tuple(columns), tuple(rows)))
-    return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level, cells))
+    return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level, cells, bool(times)))
 
 
 def _lower_bound(num_columns: int) -> Row:
@@ -83,25 +95,7 @@ def _lower_bound(num_columns: int) -> Row:
     return Row(LOWER_BOUND, None, lines)
 
 
-def _line(
-    regret: xr.DataArray,
-    policy: str,
-    kind: str,
-    stochastic: bool,
-    columns: list[float],
-    at: Mapping[tuple[str, float], str],
-    environments: Mapping[str, Any],
-    level: float,
-    in_all: int,
-) -> Line:
-    cells = []
-    for column in columns:
-        label = at.get((kind, column))
-        if label is None:
-            cells.append(None)
-            continue
-        promised = promised_exponent(policy, environments[label], stochastic)
-        cells.append(measured(regret.sel(environment=label), promised, level, in_all))
+def _line(policy: str, kind: str, stochastic: bool, cells: Sequence[Cell | None]) -> Line:
     guarantee = guarantees.of(policy)
     worst = guarantee.worst_case if guarantee and stochastic else None
     return Line(kind, stochastic, proved(policy, stochastic), tuple(cells), worst)
@@ -120,10 +114,17 @@ def promised_exponent(policy: str, environment: Any, stochastic: bool) -> float 
     return None if promised is None or promised >= 1 else promised  # regret is at most linear anyway
 
 
-def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95, cells: int = 1) -> Cell | None:
+def measured(
+    regret: xr.DataArray,
+    promised: float | None,
+    level: float = 0.95,
+    cells: int = 1,
+    multiple: float | None = None,
+) -> Cell | None:
     """Returns the table's entry for the regrets of one pair, [seed, round]; None if the pair was not played.
 
-    ``cells`` is the number of entries of the table, for which the verdict on growth is corrected.
+    ``cells`` is the number of entries of the table, for which the verdict on growth is corrected, and ``multiple`` the
+    regret over an asymptotic lower bound.
     """
     rounds = int(regret["round"][-1])
     regret = regret.dropna("round", how="all").dropna("seed", how="any")
@@ -153,10 +154,11 @@ def measured(regret: xr.DataArray, promised: float | None, level: float = 0.95, 
         ratio=ratio,
         played=played,
         stopped=played < rounds,
+        multiple=multiple,
     )
 
 
-def _notes(ds: xr.Dataset, level: float, cells: int) -> tuple[str, ...]:
+def _notes(ds: xr.Dataset, level: float, cells: int, bounded: bool) -> tuple[str, ...]:
     seeds = ds.attrs.get("num_seeds", ds.sizes["seed"])
     low, high = growth.FLAT
     return (
@@ -170,6 +172,7 @@ def _notes(ds: xr.Dataset, level: float, cells: int) -> tuple[str, ...]:
         "An entry is one instance, and a bound speaks of all instances: growth below a proved order does not confirm "
         "the order, and growth above it before the horizon is large enough does not refute it.",
         "Proved: in a stochastic environment for one instance, and after the semicolon for the worst one.",
+        *([f"× bound: mean regret divided by the bound times log T; {NOTE}."] if bounded else []),
         "Below 0: the policy does better than every fixed arm.",
         "† played to fewer rounds, which stand in the cell.",
         *_failures(ds),

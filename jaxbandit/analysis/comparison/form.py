@@ -19,6 +19,7 @@ class Cell:
       ratio: The ratio of gains per doubling with its limits.
       played: Rounds played.
       stopped: Whether that is fewer than others played.
+      multiple: Regret over the asymptotic lower bound times log T; None if no bound binds the policy here.
     """
 
     regret: tuple[float, float, float]
@@ -28,6 +29,7 @@ class Cell:
     ratio: tuple[float, float, float]
     played: int
     stopped: bool = False
+    multiple: float | None = None
 
     @property
     def below_zero(self) -> bool:

@@ -131,7 +131,9 @@ def regime(cell: Cell) -> str:
 
 
 def _exponent(cell: Cell) -> str:
-    return growth.exponent_text(*cell.exponent)
+    """Returns the exponent of T and the multiple of the bound, as far as the cell has them."""
+    multiple = "" if cell.multiple is None else f"{cell.multiple:.2g} × bound"
+    return "; ".join(filter(None, (growth.exponent_text(*cell.exponent), multiple)))
 
 
 def _markdown_cell(cell: Cell | None) -> str:
@@ -156,7 +158,8 @@ def _latex_cell(cell: Cell | None) -> str:
     mean, low, high = (value.replace(",", "{,}") for value in _limits(cell))
     lines = [f"${mean}$ $[{low}, {high}]$"]
     if exponent := _exponent(cell):
-        lines.append(re.sub(r"T\^([0-9.]+) (.*)", r"$T^{\1}$ $\2$", exponent))
+        power = re.sub(r"T\^([0-9.]+) (\[.*?\])", r"$T^{\1}$ $\2$", exponent)
+        lines.append(power.replace("×", r"$\times$"))
     said = regime(cell).replace("log T", r"$\log T$")
     said = re.sub(r"T\^([0-9.]+)", r"$T^{\1}$", said)
     stop = rf" $\dagger$ ($T = {_tex_number(cell.played)}$)" if _stop(cell) else ""
