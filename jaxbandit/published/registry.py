@@ -71,6 +71,17 @@ _KNOWN = {f"pareto[tail_index={tail}]": f"`pareto`, alpha = {alpha}" for tail, a
     for tail, alpha in _TAILS.items()
 }
 
+_RESAMPLED = {
+    "deepobs_quadratic": "networks (74)",
+    "query_hints:ceb__loss[order=resampled]": "CEB queries (49)",
+    "query_hints:dsb__loss": "DSB queries (49)",
+    "query_hints:job__loss": "JOB queries (49)",
+    "scout_vm_choice": "machines (18)",
+    "seattle_server_choice[order=resampled]": "Seattle servers (16)",
+    "planetlab_server_choice[order=resampled]": "PlanetLab servers (20)",
+}
+_STORED = {label.replace("resampled", "stored"): _RESAMPLED[label] for label in _RESAMPLED if "order" in label}
+
 TABLES: dict[str, Table] = {
     "certify": Table("certify", proofs.certificate),
     "errata": Table("errata", proofs.slips),
@@ -98,4 +109,6 @@ TABLES: dict[str, Table] = {
     "shape": Table("shape", tables.final_regret(_SHAPES)),
     "equal_knowledge": Table("equal_knowledge", tables.final_regret(_KNOWN, given=True)),
     "failures": Table("failures", tables.pairs(growing=False)),
+    "real_tables": Table("real_tables", tables.final_regret(_RESAMPLED, given=True)),
+    "real_tables-stored": Table("real_tables", tables.final_regret(_STORED, given=True)),
 }

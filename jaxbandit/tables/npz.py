@@ -43,13 +43,27 @@ def read_npz(path: pathlib.Path, key: str | None) -> tuple[np.ndarray, Sequence[
     return values, [str(arm) for arm in names] if fits and names is not None else [], name
 
 
-def _only_table(path: pathlib.Path, arrays: Any, sizes: Mapping[str, int]) -> str:
-    """Returns the name of the table to read: ``losses``, or the only array with two axes."""
+def tables_in(path: pathlib.Path) -> list[str]:
+    """Returns the names of an archive's tables: ``losses``, or all arrays with two axes; empty if it cannot be read."""
+    try:
+        with zipfile.ZipFile(path) as archive, np.load(path, allow_pickle=False) as arrays:
+            sizes = {entry.filename.removesuffix(".npy"): entry.file_size for entry in archive.infolist()}
+            return _tables(path, arrays, sizes)
+    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, lzma.LZMAError):
+        return []
+
+
+def _tables(path: pathlib.Path, arrays: Any, sizes: Mapping[str, int]) -> list[str]:
     if "losses" in arrays.files:
-        return "losses"
+        return ["losses"]
     for name in arrays.files:
         check_bytes(path, sizes.get(name, 0), f"the array {name!r}")
-    tables = [name for name in arrays.files if arrays[name].ndim == 2]
+    return [name for name in arrays.files if arrays[name].ndim == 2]
+
+
+def _only_table(path: pathlib.Path, arrays: Any, sizes: Mapping[str, int]) -> str:
+    """Returns the name of the table to read: ``losses``, or the only array with two axes."""
+    tables = _tables(path, arrays, sizes)
     if len(tables) != 1:
         raise ValueError(f"{path} holds tables: {', '.join(tables[:100]) or 'none'}; pass the name of one as key")
     return tables[0]

@@ -124,10 +124,10 @@ def replay_fields(values: dict[str, Any], directory: pathlib.Path) -> dict[str, 
 
 
 def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -> list[dict[str, Any]]:
-    """Expands a ``replay`` entry whose ``table`` is a pattern such as ``*.npz`` into an entry for each file.
+    """Expands a ``replay`` entry whose ``table`` is a pattern such as ``*.npz`` into an entry for each table.
 
-    The file's name is the label. A file that cannot be read, or that has fewer rows than ``rounds`` in stored order,
-    is left out with a warning.
+    The label is the file's name, with the name of the array if an archive has several tables. A table that cannot be
+    read, or that has fewer rows than ``rounds`` in stored order, is left out with a warning.
     """
     pattern = entry.get("table")
     if entry.get("name") != "replay" or not isinstance(pattern, str) or not set(pattern) & set("*?["):
@@ -137,19 +137,22 @@ def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -
     for path in sorted(directory.glob(pattern)):
         if path.suffix.lower() not in _ENDINGS and not (path / "description.txt").is_file():
             continue
-        try:
-            rows = read_table(path, **options).losses.shape[0]
-        except ValueError as error:
-            warnings.warn(f"{path.name} is left out: {error}", stacklevel=2)
-            continue
-        if entry.get("order", "stored") == "stored" and rows < rounds:
-            warnings.warn(
-                f"{path.name} is left out: in stored order its {rows} rows are too few for {rounds} rounds",
-                stacklevel=2,
-            )
-            continue
-        label = {"label": path.stem} if "label" not in entry else {}
-        found.append({**entry, **label, "table": str(path.relative_to(directory))})
+        several = npz.tables_in(path) if path.suffix.lower() == ".npz" and "key" not in entry else []
+        for key in several if len(several) > 1 else [None]:
+            name, more = (path.name, {}) if key is None else (f"{path.name}, {key},", {"key": key})
+            try:
+                rows = read_table(path, **options, **more).losses.shape[0]
+            except ValueError as error:
+                warnings.warn(f"{name} is left out: {error}", stacklevel=2)
+                continue
+            if entry.get("order", "stored") == "stored" and rows < rounds:
+                warnings.warn(
+                    f"{name} is left out: in stored order its {rows} rows are too few for {rounds} rounds",
+                    stacklevel=2,
+                )
+                continue
+            label = {} if "label" in entry else {"label": path.stem if key is None else f"{path.stem}:{key}"}
+            found.append({**entry, **label, **more, "table": str(path.relative_to(directory))})
     if not found:
         raise ValueError(f"no usable table of {rounds} rounds matches {pattern!r} in {directory}; tables are {_KINDS}")
     return found

@@ -11,7 +11,7 @@ from jaxbandit.cli import entry as cli
 from jaxbandit.published import blocks, digests, reproduce, tables
 from jaxbandit.published.digests import digest
 from jaxbandit.published.registry import TABLES, Table
-from jaxbandit.studies.study import Study
+from jaxbandit.studies.study import DataNeededError, Study
 
 ROOT = pathlib.Path(__file__).parents[2]
 TINY = """title = "tiny"
@@ -40,7 +40,10 @@ def test_every_table_is_on_a_page_and_says_how_it_was_made():
 def test_the_study_behind_a_page_still_gives_its_numbers(name):
     """Plays the first rounds. If this fails, the numbers have changed: jaxbandit reproduce NAME writes the new ones."""
     there = [block for block in blocks.find(ROOT) if TABLES[block.name].study == name]
-    now = {table: reproduce.current_digest(ROOT, table) for table in {block.name for block in there}}
+    try:
+        now = {table: reproduce.current_digest(ROOT, table) for table in {block.name for block in there}}
+    except DataNeededError:
+        pytest.skip(f"{name} needs tables that are not in the repository")
     for block in there:
         assert block.made["digest"] == now[block.name], f"{block.page.name} is stale: jaxbandit reproduce {name}"
 

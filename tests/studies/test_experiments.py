@@ -69,12 +69,15 @@ def test_measured_tables_come_from_the_user(tmp_path):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "long.npy", rng.exponential(size=(5_000, 3)))
     np.save(tmp_path / "short.npy", 50 * rng.exponential(size=(40, 2)))
+    np.savez(tmp_path / "two.npz", day=rng.exponential(size=(60, 2)), night=np.ones((3_000, 2)), hours=np.arange(9))
     (tmp_path / "bad.csv").write_text("a,b\n1,x\n")
     (tmp_path / "notes.md").write_text("no table")
-    with pytest.warns(UserWarning, match=r"short.npy is left out: in stored order its 40 rows|bad.csv is left out: "):
+    left_out = r"(short.npy|two.npz, day,) is left out: in stored order its [46]0 rows|bad.csv is left out: "
+    with pytest.warns(UserWarning, match=left_out):
         environments = Study.load(path, tmp_path).resolved.environment_grids
     found = [(point.name, point.order) for grid in environments for point in grid.points]
-    assert found == [("long", "resampled"), ("short", "resampled"), ("long", "stored")]
+    resampled = [(name, "resampled") for name in ("long", "short", "two:day", "two:night")]
+    assert found == [*resampled, ("long", "stored"), ("two:night", "stored")]
     np.testing.assert_allclose(
         [np.quantile(np.abs(point.losses) * point.scale, 0.99) for grid in environments for point in grid.points],
         1,
