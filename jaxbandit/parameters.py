@@ -224,7 +224,7 @@ def _why_not(spec: dataclasses.Field, value: Any, whole: bool) -> str:
         return "it takes whole numbers only"
     if isinstance(value, Tracer):
         return "it is traced; move it outside of jit"
-    if not (np.isfinite(value) and value > 0):
+    if not (np.isfinite(float(value)) and value > 0):  # NumPy knows no whole numbers beyond 64 bits
         return f"it is {float(value):g}, which has no logarithm to move; give a positive number"
     return ""
 

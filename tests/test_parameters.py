@@ -40,6 +40,13 @@ def test_every_parameter_moves_and_nothing_else_does(obj):
         assert jax.tree.structure(moved) == jax.tree.structure(obj)
 
 
+def test_large_whole_numbers_move_too():
+    """TOML has whole numbers of any size, and NumPy has none beyond 64 bits."""
+    assert movable(jb.Pareto(means=[0.5, 1.0], tail_index=2**64))["tail_index"] == 2.0**64
+    with pytest.raises(ValueError, match=r"Pareto.tail_index must be at most 1.8e308 in size, got 1000.*smaller"):
+        jb.Pareto(means=[0.5, 1.0], tail_index=10**400)
+
+
 def test_derived_fields_follow():
     environment = jb.Frechet(means=[0.5, 1.0], tail_index=1.6)
     assert with_value(environment, "tail_index", 1.3).log_unit == jb.Frechet(means=[0.5, 1.0], tail_index=1.3).log_unit

@@ -88,6 +88,10 @@ def as_array(where: str, value: Any) -> np.ndarray:
     """Returns numbers as an array of float64; raises ``ValueError`` with the place if they are none."""
     try:
         return np.asarray(value, dtype=np.float64)
+    except OverflowError:
+        raise ValueError(
+            f"{where} must be at most 1.8e308 in size, got {short(value)}; give a smaller number"
+        ) from None
     except (TypeError, ValueError):
         raise ValueError(
             f"{where} must be numbers of one shape, got {short(value)}{_text_at(value)}; "
