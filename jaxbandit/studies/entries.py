@@ -229,7 +229,7 @@ def _checked_zip(name: str, zipped: Any, axes: Values) -> tuple[tuple[str, ...],
         raise ValueError(f'{name}.zip must list groups of swept fields, e.g. [["a", "b"]], got {zipped!r}')
     flat = [key for group in zipped for key in group]
     for key in flat:
-        if key not in axes:
+        if not isinstance(key, str) or key not in axes:
             raise ValueError(f"{name}.zip names {key!r}, which is not swept; {suggest(str(key), list(axes))}")
         if flat.count(key) > 1:
             raise ValueError(f"{name}.zip names {key!r} twice; put all fields that advance together into one group")

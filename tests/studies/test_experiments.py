@@ -135,6 +135,10 @@ def test_who_is_told_a_wrong_order_is_told_the_bound_of_the_right_one():
             {"moment_order": "environment", "moment_bound": "environment", "stop_at": 0},
             "stop_at must be a whole number >= 1",
         ),
+        (
+            {"moment_order": [1.5, 1.6], "moment_bound": 2.0, "zip": [["moment_order", []]]},
+            r"zip names \[\], which is not swept",
+        ),
     ],
 )
 def test_bad_entries_say_what_to_do(values, message):
