@@ -43,6 +43,10 @@ def thinned(table: Mapping[str, Any], sweeps: Sequence[str], share: float = 1.0)
         if key in COUNTS:
             value = [_count(n, share) for n in value] if isinstance(value, list) else _count(value, share)
         out[key] = value
+    zipped = table.get("zip") or []
+    for group in zipped if all(isinstance(keys, list) for keys in zipped) else [zipped]:
+        fewest = min((len(out[key]) for key in group), default=0)
+        out |= {key: out[key][:fewest] for key in group}  # they advance together
     return out
 
 

@@ -200,3 +200,6 @@ def test_quick_keeps_the_ends_of_a_sweep():
     }
     laws = [{"name": "pareto", "means": [0.5, 1.0]}, {"name": "pareto", "means": [0.5, 1.0, 1.0]}]
     assert thinned({"name": "swap", "law": laws}, ["law"])["law"] == laws[:1]
+    for zipped in (["a", "b"], [["a", "b"]]):  # b has values of two shapes, so its first alone is kept, and that of a
+        thin = thinned({"a": [1, 2, 3], "b": [1, [2, 2], 3], "c": [1, 2, 3], "zip": zipped}, ["a", "b", "c"])
+        assert thin == {"a": [1], "b": [1], "c": [1, 3], "zip": zipped}
