@@ -62,13 +62,14 @@ def failure_rate(regret: xr.DataArray, gaps: Gaps, *, level: float = 0.95) -> xr
 def fragile(samples: np.ndarray) -> np.ndarray:
     """Returns whether a mean along the last axis rests on too few of its games for an interval or a test.
 
-    That is so if the skewness over sqrt(n) exceeds 0.2, or if one game makes up a quarter of the variance.
+    That is so if the skewness over sqrt(n) exceeds 0.2, or if one game makes up a quarter of the variance (of fewer
+    than 32 games, 8/n of it, because the largest of few normal samples often makes up a quarter).
     """
     centred = (samples - samples.mean(axis=-1, keepdims=True)) ** 2
     total = centred.sum(axis=-1)
     weight = np.divide(centred.max(axis=-1), total, out=np.zeros_like(total), where=total > 0)
     skew = np.abs(statistics.skewness(samples)) / math.sqrt(samples.shape[-1])
-    return (skew > MOST_SKEW) | (weight > MOST_WEIGHT)
+    return (skew > MOST_SKEW) | (weight > max(MOST_WEIGHT, 8 / samples.shape[-1]))
 
 
 def sign_test(differences: np.ndarray) -> np.ndarray:
