@@ -41,7 +41,6 @@ class Huber:
     label: ClassVar[str] = "Huber"
     moments: ClassVar[str] = "those of both laws"
     nonnegative: ClassVar[str] = "if the best arm's mixture is"
-    contaminated: ClassVar[bool] = True  # the observed losses do not have the declared means
 
     law: Any = field(nested=True)
     outliers: Any = field(nested=True)
@@ -64,6 +63,11 @@ class Huber:
     def num_arms(self) -> int:
         """K."""
         return self.law.num_arms
+
+    @property
+    def contaminated(self) -> bool:
+        """Whether the observed losses do not have the declared means."""
+        return bool(np.max(self.epsilon) > 0)
 
     @property
     def moment_order(self) -> float:

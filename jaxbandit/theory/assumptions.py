@@ -15,7 +15,7 @@ NAMED = 3  # violations that are listed one by one: a sweep may have hundreds
 OUTSIDE = "outside its assumptions"
 CHECKED = (
     "bounded losses, the moment of the given order and its given bound, truncated non-negativity, symmetric noise, "
-    "a unique best arm, and laws that do not change"
+    "a unique best arm, laws that do not change, and observed losses that have the declared means"
 )
 
 
@@ -57,6 +57,9 @@ def violations(pair: Pair) -> list[Violation]:
     found = [Violation(given, outside=True)] if given else []
     if row is None or not row.proved:
         return found
+    if getattr(pair.environment, "contaminated", False):
+        why = "regret counts the clean means, and the observed losses have others"
+        found.append(Violation(f"{name} in {pair.environment!r} is {OUTSIDE}: {why}", outside=True))
     for assumption in row.assumes:
         reason = _CHECKS[assumption](pair) if assumption in _CHECKS else ""
         if reason and assumption == "unique best arm":

@@ -57,6 +57,7 @@ OUTSIDE = [
     ("tsallis_inf", jb.Jackpot(means=[-0.5, 0.0], probability=[0.01, 0.5], gain=[100.0, 0.5]), "[-99.5, 0.5]"),
     ("uniinf", jb.Reflected(PARETO, shift=2.0), "truncated non-negative"),
     ("ape2", jb.Pareto(means=[0.5, 1.0], tail_index=1.2), "moment_order 1.5"),
+    ("uniinf", jb.Huber(PARETO, jb.Gaussian(means=[5.0]), epsilon=0.1), "clean means"),
 ]
 
 
@@ -75,6 +76,7 @@ INSIDE = [
     ("clipped_sgd_ucb", jb.Reflected(SYMMETRIC, shift=1.5)),
     ("exp3", jb.Reflected(UNIT, shift=1.0)),
     ("uniinf", SWITCHING),
+    ("uniinf", jb.Huber(PARETO, jb.Bernoulli(means=[0.5]), epsilon=0.0)),
 ]
 
 
