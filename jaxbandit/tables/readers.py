@@ -142,14 +142,10 @@ def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -
             name, more = (path.name, {}) if key is None else (f"{path.name}, {key},", {"key": key})
             try:
                 rows = read_table(path, **options, **more).losses.shape[0]
+                if entry.get("order", "stored") == "stored" and rows < rounds:
+                    raise ValueError(f"in stored order its {rows} rows are too few for {rounds} rounds")
             except ValueError as error:
                 warnings.warn(f"{name} is left out: {error}", stacklevel=2)
-                continue
-            if entry.get("order", "stored") == "stored" and rows < rounds:
-                warnings.warn(
-                    f"{name} is left out: in stored order its {rows} rows are too few for {rounds} rounds",
-                    stacklevel=2,
-                )
                 continue
             label = {} if "label" in entry else {"label": path.stem if key is None else f"{path.stem}:{key}"}
             found.append({**entry, **label, **more, "table": str(path.relative_to(directory))})
