@@ -49,17 +49,16 @@ def play(
     if jnp.ndim(keys) != (1 if typed else 2):
         kind = "JAX keys of shape [N]" if typed else "JAX keys of shape [N], or their words [N, 2]"
         raise ValueError(f"keys must be {kind}, got shape {jnp.shape(keys)}; pass one key as key[None]")
-    if not isinstance(record, Tracer):
-        record = np.asarray(record)
-    if record.ndim != 1:
-        raise ValueError(f"record must be rounds of shape [R], got shape {record.shape}; pass one round T as [T]")
-    if not isinstance(record, Tracer):
-        recorded_rounds(MAX_ROUNDS, record.tolist())  # raises if they are not increasing
+    given = record if isinstance(record, Tracer) else np.asarray(record)
+    if given.ndim != 1:
+        raise ValueError(f"record must be rounds of shape [R], got shape {given.shape}; pass one round T as [T]")
+    if not isinstance(given, Tracer):
+        recorded_rounds(MAX_ROUNDS, given.tolist())  # raises if they are not increasing
     policy, environment = as_arrays(policy), as_arrays(environment)
     shape = Shape.of(policy, environment, Plan(stationary=is_stationary(environment)))
     leaves = jax.tree.leaves((policy, environment))
     words = jax.random.key_data(keys) if typed else keys
-    record = jnp.asarray(record, jnp.int32)
+    record = jnp.asarray(given, jnp.int32)
     games = None if way == "scan" else ways.chosen(shape, way)
     if games is None:
         return _results(shape, leaves, record, _totals_by_scan(shape, leaves, words, record))

@@ -141,7 +141,7 @@ def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -
         for key in several if len(several) > 1 else [None]:
             name, more = (path.name, {}) if key is None else (f"{path.name}, {key},", {"key": key})
             try:
-                rows = read_table(path, **options, **more).losses.shape[0]
+                rows = read_table(path, **(options | more)).losses.shape[0]
                 if entry.get("order", "stored") == "stored" and rows < rounds:
                     raise ValueError(f"in stored order its {rows} rows are too few for {rounds} rounds")
             except ValueError as error:
