@@ -132,7 +132,7 @@ def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -
     pattern = entry.get("table")
     if entry.get("name") != "replay" or not isinstance(pattern, str) or not set(pattern) & set("*?["):
         return [dict(entry)]
-    options = {option: entry[option] for option in TABLE_OPTIONS if option in entry}
+    options: dict[str, Any] = {option: entry[option] for option in TABLE_OPTIONS if option in entry}
     found = []
     for path in sorted(directory.glob(pattern)):
         if path.suffix.lower() not in _ENDINGS and not (path / "description.txt").is_file():
