@@ -44,7 +44,7 @@ def decomposition(
     Returns:
       The figure.
     """
-    terms = _terms(ds, environments)
+    terms = mean_terms(ds, environments)
     ds = labelled(ds)
     regret = summary(ds).regret_mean
     with style.panels(_titles(ds, environments), title, ax=ax, venue=venue) as (figure, panels):
@@ -90,7 +90,7 @@ def balance(
     Returns:
       The figure.
     """
-    terms = _terms(ds, environments)
+    terms = mean_terms(ds, environments)
     ds = labelled(ds)
     regret, rounds = summary(ds).regret_mean, ds["round"].values
     grown = terms["Shift"] - terms["Shift"].isel(round=0)
@@ -119,8 +119,8 @@ def balance(
         return style.save(figure, path, also)
 
 
-def _terms(ds: xr.Dataset, environments: Mapping[str, Any] | None) -> dict[str, xr.DataArray]:
-    """Returns the mean of every recorded term by the name that figures give it."""
+def mean_terms(ds: xr.Dataset, environments: Mapping[str, Any] | None) -> dict[str, xr.DataArray]:
+    """Returns the mean of every recorded term of the bound by the name that figures give it."""
     missing = [part for part in PARTS if part not in ds]
     if missing:
         raise ValueError(f"no {', '.join(missing)} in the dataset; run the study with measures = {list(PARTS)}")

@@ -1,8 +1,9 @@
-"""Makers of the tables of single findings: the worst gap, and gains per doubling with the growth of a measure."""
+"""Makers of the tables of single findings: worst gaps, gains per doubling, growth of a measure, terms of the bound."""
 
 import numpy as np
 
 from jaxbandit.analysis import gaps, growth, statistics
+from jaxbandit.plots.decomposition import mean_terms
 from jaxbandit.published.tables import Maker, Results, interval_text, markdown, number
 
 DOUBLINGS = 6  # gains that a table shows
@@ -117,3 +118,35 @@ def extra_logarithm(results: Results) -> str:
                 words = [str(arms), f"{family.moment_order:g}", f"{gap:g}", number(predicted)]
                 lines.append([*words, interval_text(value, low, high), f"{value / predicted:.2f}"])
     return markdown(heads, lines, left=2)
+
+
+def terms(environments: dict[str, str]) -> Maker:
+    """Makes a table of the terms of the regret bound after the last round, means over seeds.
+
+    Args:
+      environments: Labels of environments, or starts of labels, with their headings.
+    """
+
+    def make(results: Results) -> str:
+        means = mean_terms(results.ds.isel(policy=[0]), results.environments)
+        div, shift, skipped, calibration = (means[name].isel(policy=0) for name in means)
+        heads = ["environment", "regret", "Div", "Shift", "Shift without its first term", "Div over it"]
+        heads += ["size of SkipErr", "calibration", "sum of the terms", "over regret"]
+        lines = []
+        for label, heading in results.places(environments).items():
+            regret = float(results.ds.regret.isel(policy=0, round=-1).sel(environment=label).mean())
+            values = [float(one.sel(environment=label)[-1]) for one in (div, shift, skipped, calibration)]
+            grown = values[1] - float(shift.sel(environment=label)[0])
+            total = sum(values)
+            lines.append(
+                [
+                    heading,
+                    *map(number, (regret, values[0], values[1], grown)),
+                    f"{values[0] / grown:.2f}",
+                    *map(number, (values[2], values[3], total)),
+                    f"{total / regret:.2f}" if regret > 0 else "–",
+                ]
+            )
+        return markdown(heads, lines)
+
+    return make

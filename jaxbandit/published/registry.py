@@ -6,7 +6,7 @@ not from a study file names a key of ``proofs.COMPUTED``.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from jaxbandit.published import findings, proofs, tables
@@ -82,6 +82,29 @@ _RESAMPLED = {
 }
 _STORED = {label.replace("resampled", "stored"): _RESAMPLED[label] for label in _RESAMPLED if "order" in label}
 
+_TERMS = {
+    f"{start}tail_index={tail}": f"`{name}`, alpha = {alpha}"
+    for name, start in (("pareto", "pareto["), ("switching", "switching[law=Pareto(means=0.5,1x9, "))
+    for alpha, tail in ((1.2, 1.2222), (1.5, 1.5556), (2, 2.1111))
+}
+
+_ORDERS = {1.1: 1.1111, 1.3: 1.3333, 1.5: 1.5556, 1.8: 1.8889, 2: 2.1111}
+_STARTS = {
+    "pareto": "pareto[means=0.5,1x9,",
+    "shifting": "shifting[law=Pareto(means=0.5,1x9, ",
+    "switching": "switching[law=Pareto(means=0.5,1x9, ",
+}
+
+
+def _ten_arms(names: Sequence[str], orders: Iterable[float]) -> dict[str, str]:
+    """Returns environments of Table 1 with ten arms: starts of their labels, with headings."""
+    return {
+        f"{_STARTS[name]}tail_index={_ORDERS[alpha]}": (f"`{name}`, " if len(names) > 1 else "") + f"alpha = {alpha}"
+        for name in names
+        for alpha in orders
+    }
+
+
 TABLES: dict[str, Table] = {
     "certify": Table("certify", proofs.certificate),
     "errata": Table("errata", proofs.slips),
@@ -109,6 +132,11 @@ TABLES: dict[str, Table] = {
     "shape": Table("shape", tables.final_regret(_SHAPES)),
     "equal_knowledge": Table("equal_knowledge", tables.final_regret(_KNOWN, given=True)),
     "failures": Table("failures", tables.pairs(growing=False)),
+    "decomposition": Table("decomposition", findings.terms(_TERMS)),
+    "table1": Table("table1", tables.table1),
+    "table1-pareto": Table("table1", tables.final_regret(_ten_arms(["pareto"], _ORDERS), given=True)),
+    "table1-shifting": Table("table1", tables.final_regret(_ten_arms(["shifting"], _ORDERS), given=True)),
+    "table1-choose": Table("table1", tables.final_regret(_ten_arms(list(_STARTS), (1.1, 1.5, 2)), given=True)),
     "real_tables": Table("real_tables", tables.final_regret(_RESAMPLED, given=True)),
     "real_tables-stored": Table("real_tables", tables.final_regret(_STORED, given=True)),
 }

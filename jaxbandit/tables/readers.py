@@ -132,23 +132,24 @@ def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -
     pattern = entry.get("table")
     if entry.get("name") != "replay" or not isinstance(pattern, str) or not set(pattern) & set("*?["):
         return [dict(entry)]
-    options: dict[str, Any] = {option: entry[option] for option in TABLE_OPTIONS if option in entry}
+    options = {option: entry[option] for option in TABLE_OPTIONS if option in entry}
     found = []
     for path in sorted(directory.glob(pattern)):
         if path.suffix.lower() not in _ENDINGS and not (path / "description.txt").is_file():
             continue
         several = npz.tables_in(path) if path.suffix.lower() == ".npz" and "key" not in entry else []
         for key in several if len(several) > 1 else [None]:
-            name, more = (path.name, {}) if key is None else (f"{path.name}, {key},", {"key": key})
+            name, more = (path.name, "") if key is None else (f"{path.name}, {key},", f":{key}")
+            read: dict[str, Any] = options if key is None else options | {"key": key}
             try:
-                rows = read_table(path, **(options | more)).losses.shape[0]
+                rows = read_table(path, **read).losses.shape[0]
                 if entry.get("order", "stored") == "stored" and rows < rounds:
                     raise ValueError(f"in stored order its {rows} rows are too few for {rounds} rounds")
             except ValueError as error:
                 warnings.warn(f"{name} is left out: {error}", stacklevel=2)
                 continue
-            label = {} if "label" in entry else {"label": path.stem if key is None else f"{path.stem}:{key}"}
-            found.append({**entry, **label, **more, "table": str(path.relative_to(directory))})
+            label = {} if "label" in entry else {"label": path.stem + more}
+            found.append({**entry, **read, **label, "table": str(path.relative_to(directory))})
     if not found:
         raise ValueError(f"no usable table of {rounds} rounds matches {pattern!r} in {directory}; tables are {_KINDS}")
     return found
