@@ -1,5 +1,6 @@
 """The command line: its commands by group, its options, and its errors."""
 
+import mmap
 import warnings
 from typing import Annotated, NoReturn
 
@@ -66,8 +67,12 @@ def _options(
         begin.greet()
 
 
-# What XLA, threads and imports say: their errors have no class of their own.
-_OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "can't start new thread", "failed to map segment", "annot allocate memory")
+# Errors of XLA, threads, imports and HDF5 that lack memory: they have no class of their own.
+_OUT_OF_MEMORY = (
+    "RESOURCE_EXHAUSTED", "can't start new thread", "failed to map segment", "annot allocate memory",
+    "Unspecified error in H5",
+)  # fmt: skip
+_SPARE_BYTES = 64 << 20  # a process that cannot have as much is out of memory, whatever its error says
 
 
 def main() -> None:
@@ -77,14 +82,24 @@ def main() -> None:
         app()
     except (ValueError, StoreError, CardError) as error:
         _end(str(error))
-    except (MemoryError, RuntimeError, ImportError) as error:
-        if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _OUT_OF_MEMORY):
+    except Exception as error:
+        if not _out_of_memory(error):
             raise
         _end(
             f"this process has run out of memory ({seal.first_line(error)}), and the files written so far are kept; "
             "give it more memory (ulimit -v, or the limit of the batch system), or lower num_seeds or record, and run "
             "the same command to continue"
         )
+
+
+def _out_of_memory(error: Exception) -> bool:
+    if isinstance(error, MemoryError) or any(sign in str(error) for sign in _OUT_OF_MEMORY):
+        return True
+    try:
+        mmap.mmap(-1, _SPARE_BYTES).close()
+    except OSError:
+        return True
+    return False
 
 
 def _end(problem: str) -> NoReturn:
