@@ -1,6 +1,8 @@
 """The command line: its commands by group, its options, and its errors."""
 
 import mmap
+import os
+import sys
 import warnings
 from typing import Annotated, NoReturn
 
@@ -85,11 +87,13 @@ def main() -> None:
     except Exception as error:
         if not _out_of_memory(error):
             raise
-        _end(
+        errors.show_error(
             f"this process has run out of memory ({seal.first_line(error)}), and the files written so far are kept; "
             "give it more memory (ulimit -v, or the limit of the batch system), or lower num_seeds or record, and run "
             "the same command to continue"
         )
+        sys.stderr.flush()
+        os._exit(2)  # threads of libraries that lack memory may crash while the interpreter ends
 
 
 def _out_of_memory(error: Exception) -> bool:
