@@ -31,6 +31,7 @@ USE = {
     "adar_ucb": "The tail and the unit are unknown, the environment stays as it is, and exploration is affordable.",
     "ape2": "The order of the moment is known, its size is not, and the environment stays as it is.",
     "clipped_sgd_ucb": "The noise is symmetric and may lack even a mean, as Cauchy noise does. Tune `exploration`.",
+    "doubling": "A policy must be given T, and you do not know when play ends.",
     "delayed": "You want to know what a policy loses if its losses arrive late.",
     "exp3": "You need a classical baseline for losses in [0, 1] that may change.",
     "exp3_plus_plus": "You need a cheap best-of-both-worlds baseline for losses in [0, 1].",

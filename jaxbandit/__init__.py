@@ -51,6 +51,7 @@ from jaxbandit.policies import AdaRUCB as AdaRUCB
 from jaxbandit.policies import AdaTINF as AdaTINF
 from jaxbandit.policies import ClippedSGDUCB as ClippedSGDUCB
 from jaxbandit.policies import Delayed as Delayed
+from jaxbandit.policies import Doubling as Doubling
 from jaxbandit.policies import Exp3 as Exp3
 from jaxbandit.policies import Exp3PlusPlus as Exp3PlusPlus
 from jaxbandit.policies import GaussianThompson as GaussianThompson

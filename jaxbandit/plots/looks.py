@@ -24,6 +24,7 @@ POLICY_LOOKS = {
     "uniinf_variant": (0, 1),
     "uniinf_first_losses": (0, 2),
     "delayed": (0, 3),
+    "doubling": (1, 3),
     "ada_hedge": (2, 2),
     "clipped_sgd_ucb": (2, 3),
     "exp3_plus_plus": (3, 3),

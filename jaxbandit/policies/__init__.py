@@ -5,6 +5,7 @@ from jaxbandit.policies.adar_ucb import AdaRUCB
 from jaxbandit.policies.ape2 import APE2, MRAPE, MRUCB
 from jaxbandit.policies.clipped_sgd_ucb import ClippedSGDUCB
 from jaxbandit.policies.delayed import Delayed
+from jaxbandit.policies.doubling import Doubling
 from jaxbandit.policies.exp3 import Exp3
 from jaxbandit.policies.exp3_plus_plus import Exp3PlusPlus
 from jaxbandit.policies.ftpl import FTPL
@@ -28,6 +29,7 @@ POLICIES: dict[str, type] = {
     "ape2": APE2,
     "clipped_sgd_ucb": ClippedSGDUCB,
     "delayed": Delayed,
+    "doubling": Doubling,
     "exp3": Exp3,
     "exp3_plus_plus": Exp3PlusPlus,
     "ftpl": FTPL,

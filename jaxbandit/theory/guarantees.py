@@ -201,6 +201,7 @@ GUARANTEES: dict[str, Guarantee] = {
         note="the noise needs no moment",
     ),
     "delayed": Guarantee(note="no bound of the policy inside covers delays"),
+    "doubling": Guarantee(note="a power of T in the bound of the policy inside stays, and log T becomes log^2 T"),
     "exp3": Guarantee(adversarial=ROOT_LOG_K, given=("unit",), assumes=_UNIT),
     "exp3_plus_plus": Guarantee(
         stochastic=Order("Σ log² T/Δ", r"\sum_i \log^2 T / \Delta_i", exponent=_log, optimal=False),

@@ -14,8 +14,8 @@ from tests.support.policies import make
 
 # Every policy; of each of these the fast suite plays a relative here, and itself in its own tests.
 SLOW = {
-    "ada_hedge", "ada_tinf", "adar_ucb", "ape2", "clipped_sgd_ucb", "delayed", "exp3", "exp3_plus_plus", "ftpl",
-    "htinf", "lb_inf_v", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf",
+    "ada_hedge", "ada_tinf", "adar_ucb", "ape2", "clipped_sgd_ucb", "delayed", "doubling", "exp3",
+    "exp3_plus_plus", "ftpl", "htinf", "lb_inf_v", "mr_ape", "mr_ucb", "moss", "omd_lb_ht", "opt_htinf",
     "robust_moss", "robust_ucb", "sao_ht", "thompson", "tsallis_inf", "uniinf_first_losses",
 }  # fmt: skip
 SLOW_CHECKS = {"jit_changes_nothing", "is_pure"}  # they execute one operation after the other

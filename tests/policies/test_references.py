@@ -104,6 +104,7 @@ CASES = [
 WITHOUT = {
     "uniform": "it plays 1/K in every round: there is nothing to transcribe",
     "uniinf_first_losses": "test_uniinf_first_losses holds it against the reference of uniINF",
+    "doubling": "test_doubling holds it against the policy inside",
     "delayed": "test_delayed holds it against the policy inside",
 }
 BOUNDED = {"exp3", "exp3_plus_plus", "ftpl", "lb_inf_v", "moss", "thompson", "tsallis_inf", "ucb1"}
