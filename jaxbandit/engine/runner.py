@@ -164,7 +164,7 @@ Sink = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing, keeper: Keeper | None = None) -> None:
     """Plays a job block by block; ``sink`` receives each finished block, ``keeper`` sees unfinished ones."""
     began = time.perf_counter()
-    shape = job.shape()
+    shape = job.shape(trace=bool((job.seed_of < job.trace).all()))
     games, threads = config.games(shape)
     timing.devices.add(described(games, threads))
     compiled = time.perf_counter()
@@ -211,7 +211,7 @@ def _play(
         plays, played_in = policy_of[pair_of], environment_of[pair_of]
         with jax.enable_x64(wide):  # a thread does not inherit this setting
             playing = games
-            if (seed_of < job.trace).any():
+            if (seed_of < job.trace).any() and not shape.plan.trace:
                 playing = traced[0] if traced else config.games(job.shape(trace=True))[0]
                 traced.append(playing)
             parameters = [*_taken(stacked[0], plays), *_taken(stacked[1], played_in)]

@@ -1,4 +1,4 @@
-"""Short digests of studies: the first rounds of the first games of every pair, which take seconds to play.
+"""Short digests of studies: every round of short games of every pair, which take seconds to play.
 
 Machine code gives the same bits on every processor, so a digest that differs means that the numbers of the study are
 others than they were.
@@ -6,7 +6,7 @@ others than they were.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -21,11 +21,13 @@ APART = {"title", "figures", "quick_policies", "needs_data", "extendable"}
 
 
 def digest(study: Study) -> str:
-    """Returns the digest of a study: of its settings, and of regret and loss in its first rounds and games.
+    """Returns the digest of a study: of its settings, and of every round of its first games.
 
     The games are those of the study, with its horizon, stopped early. Every policy and every swept value is among them,
     but of environments that differ in the number of arms only those with the fewest, because another number of arms is
-    another program to compile. The version is no part of the digest: if the numbers stay, then the digest stays.
+    another program to compile. Probabilities of every round are part of the digest, because arms alone would hide a
+    change that is too small to change an early draw. The version is no part of it: if the numbers stay, then the digest
+    stays.
     """
     found = hashlib.sha256(json.dumps(_settings(study), sort_keys=True).encode())
     for values in _first_games(study):
@@ -42,21 +44,22 @@ def _settings(study: Study) -> dict:
     return {name: value for name, value in study.model_dump(exclude_defaults=True).items() if name not in APART}
 
 
-def _first_games(study: Study) -> list[np.ndarray]:
-    """Returns regret and loss after the first rounds, [pair, seed] each; those of pairs that are left out are 0."""
+def _first_games(study: Study) -> Iterator[np.ndarray]:
+    """Yields what the first games give, program by program: regret, loss, measures, and x of every round."""
     pairs = [(pair.policy, pair.environment) for pair in study.resolved.pairs()]
-    found = np.zeros((2, len(pairs), SEEDS))
+    wanted = {"regret", "loss", "trace_x", *study.measures}
     record = np.array([min(ROUNDS, study.rounds()[-1])])
     with jax.enable_x64(study.dtype == "float64"):
         for group in _programs(pairs):
-            job = Job.of([pairs[pair] for pair in group], SEEDS, record, seed=study.seed)
+            options = {"seed": study.seed, "measures": tuple(study.measures), "trace": SEEDS}
+            job, played = Job.of([pairs[pair] for pair in group], SEEDS, record, **options), {}
 
-            def sink(lanes: np.ndarray, block: dict[str, np.ndarray], group=group) -> None:
-                places = np.asarray(group)[lanes // SEEDS], lanes % SEEDS
-                found[(0, *places)], found[(1, *places)] = block["regret"][:, -1], block["loss"][:, -1]
+            def sink(lanes: np.ndarray, block: dict[str, np.ndarray], played=played) -> None:
+                played[int(lanes[0])] = [block[name] for name in sorted(wanted)]
 
             run_job(job, Engine(way="native"), sink, lambda *_: None, Timing())
-    return list(found)
+            for first in sorted(played):
+                yield from played[first]
 
 
 def _programs(pairs: Sequence[tuple[Any, Any]]) -> list[Sequence[int]]:

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import tomllib
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from jaxbandit.cli import entry as cli
 from jaxbandit.published import blocks, digests, reproduce, tables
 from jaxbandit.published.digests import digest
 from jaxbandit.published.registry import TABLES, Table
+from jaxbandit.studies.figures import read_figures
 from jaxbandit.studies.study import DataNeededError, Study
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -114,6 +116,28 @@ def test_one_bit_of_one_game_changes_the_digest(tmp_path, monkeypatch):
 
     monkeypatch.setattr(digests, "run_job", changed)
     assert digest(Study.load(path)) != before
+
+
+def test_a_change_too_small_to_change_an_arm_changes_the_digest(tmp_path):
+    def games(scale):
+        path = tmp_path / "study.toml"
+        path.write_text(TINY.replace('"uniform"', f'"uniinf"\ninitial_scale = {scale}'))
+        return list(digests._first_games(Study.load(path)))
+
+    loss, regret, x = zip(games(4.0), games(4.0 * (1 + 1e-6)), strict=True)
+    np.testing.assert_array_equal(*loss)
+    np.testing.assert_array_equal(*regret)
+    assert not np.array_equal(*x)
+
+
+def test_no_two_studies_write_figures_of_the_same_name():
+    shown = "".join(page.read_text(encoding="utf-8") for page in blocks.pages(ROOT))
+    found = {}
+    for path in sorted((ROOT / "experiments").glob("*.toml")):
+        for figure in read_figures(tomllib.loads(path.read_text()).get("figures", [])):
+            if f"img/{figure.file}.png" in shown:
+                found.setdefault(figure.file, []).append(path.stem)
+    assert found and all(len(names) == 1 for names in found.values()), found
 
 
 def test_bad_places_and_names_say_what_to_do(tmp_path, checkout):
