@@ -31,6 +31,7 @@ from jaxbandit.plots.decomposition import PARTS as PARTS
 from jaxbandit.plots.decomposition import balance as balance
 from jaxbandit.plots.decomposition import decomposition as decomposition
 from jaxbandit.plots.exceedance import exceedance as exceedance
+from jaxbandit.plots.gains import gains as gains
 from jaxbandit.plots.game import game as game
 from jaxbandit.plots.game import trace_game as trace_game
 from jaxbandit.plots.headline import headline as headline
@@ -126,6 +127,7 @@ def _artists(
     about: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "regret": (regret_curves, {"environments": environments, **bands}),
         "growth": (growth_curves, {"environments": environments}),
+        "gains": (gains, {"environments": environments}),
         "exceedance": (exceedance, {"environments": environments}),
         "decomposition": (decomposition, {"environments": environments}),
         "balance": (balance, {"environments": environments}),

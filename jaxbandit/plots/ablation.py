@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import band_note, banded, draw_curve, lowest
-from jaxbandit.plots.common import environment_name, labelled, pretty, scale_regret
+from jaxbandit.plots.common import environment_names, labelled, pretty, scale_regret
 
 # How each measure is drawn: (label, whether it is divided by the round, whether the axis is logarithmic).
 MEASURES = {"scale": ("scale S", False, True), "skipped": ("share of rounds skipped so far", True, False)}
@@ -52,7 +52,7 @@ def ablation(
     ds = labelled(ds)
     stats = banded(ds, method=method, simultaneous=simultaneous)
     means = {name: ds[name].mean("seed") if "seed" in ds[name].dims else ds[name] for name in measures}
-    names = [environment_name(str(label), environments) for label in ds.environment.values]
+    names = environment_names(ds.environment.values, environments)
     titles = [name for name in names for _ in range(len(measures) + 1)]
     looks = style.looks(ds.policy.values)
     rounds = ds["round"].values

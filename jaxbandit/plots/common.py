@@ -3,7 +3,7 @@
 import itertools
 import pathlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -111,6 +111,16 @@ def environment_name(label: str, environments: Mapping[str, Any] | None) -> str:
     law = getattr(environment, "law", None)
     inside = "" if law is None else f" of {getattr(type(law), 'label', type(law).__name__)}"
     return f"{head(label)}{inside}, K = {environment.num_arms}{tail}"
+
+
+def environment_names(labels: Iterable[Any], environments: Mapping[str, Any] | None) -> list[str]:
+    """Describes the environments of panels; those of the same description show their swept values too."""
+    labels = [str(label) for label in labels]
+    names = [environment_name(label, environments) for label in labels]
+    return [
+        name if names.count(name) == 1 or label == head(label) else f"{name}\n{label.removeprefix(head(label))[1:-1]}"
+        for name, label in zip(names, labels, strict=True)
+    ]
 
 
 def chosen(ds: xr.Dataset, policies: Sequence[str] = (), environments: Sequence[str] = ()) -> xr.Dataset:

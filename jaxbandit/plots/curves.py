@@ -15,7 +15,7 @@ from jaxbandit.dataset.results import summary
 from jaxbandit.game import is_stationary
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import band_note, banded, draw_curve, lowest, played
-from jaxbandit.plots.common import RESAMPLES, dagger_note, environment_name, labelled, named, scale_regret
+from jaxbandit.plots.common import RESAMPLES, dagger_note, environment_names, labelled, named, scale_regret
 from jaxbandit.theory import bounds
 
 GUIDE = 3  # doublings of T that a slope guide covers
@@ -54,7 +54,7 @@ def regret_curves(
     """
     ds = labelled(ds)
     stats = banded(ds, level=level, method=method, simultaneous=simultaneous)
-    titles = [environment_name(str(environment), environments) for environment in ds.environment.values]
+    titles = environment_names(ds.environment.values, environments)
     looks = style.looks(stats.policy.values)
     names = [named(ds, policy) for policy in stats.policy.values]
     with style.panels(titles, title, names=names, ax=ax, venue=venue) as (figure, panels):
@@ -101,7 +101,7 @@ def growth_curves(
     """
     ds = labelled(ds)
     stats = summary(ds)
-    titles = [environment_name(str(environment), environments) for environment in ds.environment.values]
+    titles = environment_names(ds.environment.values, environments)
     looks = style.looks(stats.policy.values)
     how = "no exponents are fitted"
     times = multiples(stats, environments or {})

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from jaxbandit.analysis import statistics
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import BAND, played
-from jaxbandit.plots.common import dagger_note, environment_name, labelled, named, seeds_note
+from jaxbandit.plots.common import dagger_note, environment_names, labelled, named, seeds_note
 
 # Steps of a curve for the worse half of the games, spaced logarithmically, and for the better half. Up to 512 games,
 # every game is a step.
@@ -50,7 +50,7 @@ def exceedance(
     if "regret" not in ds:
         raise ValueError('P(R_T > x) needs every game, which keep = "summary" drops; run the study with keep = "seeds"')
     ds = labelled(ds)
-    titles = [environment_name(str(environment), environments) for environment in ds.environment.values]
+    titles = environment_names(ds.environment.values, environments)
     looks, last = style.looks(ds.policy.values), int(ds["round"][-1])
     note = f"{seeds_note(ds)} cannot show a distribution"
     with style.panels(titles, title, ax=ax, venue=venue) as (

@@ -15,7 +15,8 @@ COLOURS = ("#0057A0", "#BC3200", "#2A9D83", "#9C62BC", "#C07C00", "#4A96E8", "#0
 DARK_PAGE = "#15181C"
 LIGHTER = {"#000000": "#F2F2F2", "#4A96E8": "#9CD0FF"}  # on a dark page; the second keeps away from the first blue
 CONTRAST = 3.0  # the least contrast of a line to its page
-LINES = ("-", "--", "-.", ":")  # one for each pass through the colours
+LONG = (0, (9, 2, 2, 2, 2, 2))  # a long dash and two dots
+LINES = ("-", "--", "-.", ":", LONG)  # one for each pass through the colours
 HEAT = "cividis"  # monotone in grey, and the same for every kind of colour vision
 
 # (colour, line) of the shipped policies: a policy looks the same on every figure.
@@ -24,7 +25,7 @@ POLICY_LOOKS = {
     "uniinf_variant": (0, 1),
     "uniinf_first_losses": (0, 2),
     "delayed": (0, 3),
-    "doubling": (1, 3),
+    "doubling": (0, 4),
     "ada_hedge": (2, 2),
     "clipped_sgd_ucb": (2, 3),
     "exp3_plus_plus": (3, 3),

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from jaxbandit.plots.looks import COLOURS as COLOURS
 from jaxbandit.plots.looks import HEAT as HEAT
 from jaxbandit.plots.looks import LINES as LINES
+from jaxbandit.plots.looks import LONG as LONG
 from jaxbandit.plots.looks import ON_DARK as ON_DARK
 from jaxbandit.plots.looks import POLICY_LOOKS as POLICY_LOOKS
 from jaxbandit.plots.looks import contrast as contrast

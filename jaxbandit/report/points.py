@@ -18,7 +18,7 @@ from jaxbandit.theory import bounds
 DIGITS = 5  # significant digits of a number on the page
 SPREAD = 3  # those of the band that shows the spread of the games
 AT_FIRST = 8  # curves that are drawn before a reader chooses more
-DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}  # plotly's names of style.LINES
+DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot", style.LONG: "longdashdot"}  # plotly's names
 
 
 def points(ds: xr.Dataset, side: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 420, 280  # of a figure in its own units; a browser scales it to
 LEFT, RIGHT, TOP, BOTTOM = 52, 190, 12, 40  # margins; the names of the lines are in the right one
 LETTER = 6.9  # width of a letter of a name
 LINE = 13  # height of a name
-DASHES = {"-": "", "--": "7 4", "-.": "7 3 2 3", ":": "2 3"}
+DASHES = {"-": "", "--": "7 4", "-.": "7 3 2 3", ":": "2 3", style.LONG: "12 3 2 3 2 3"}
 DECADES = 1.3  # positive values that span more powers of ten are drawn on a logarithmic axis
 
 

@@ -12,6 +12,7 @@ from jaxbandit.grid import suggest
 FIGURES: dict[str, tuple[str, ...]] = {
     "regret": (),
     "growth": ("guides",),
+    "gains": (),
     "heat": (),
     "exceedance": (),
     "decomposition": (),

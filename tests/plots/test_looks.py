@@ -30,7 +30,7 @@ def test_no_two_curves_are_alike_and_all_stand_out(dark):
     found = style.looks(labels, dark)
     assert len({tuple(look.values()) for look in found}) == len(labels)
     assert min(looks.contrast(look["color"], PAGES[dark]) for look in found) >= 3
-    assert min(looks.contrast(style.look(n, dark)["color"], PAGES[dark]) for n in range(28)) >= 3
+    assert min(looks.contrast(style.look(n, dark)["color"], PAGES[dark]) for n in range(35)) >= 3
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 import jaxbandit as jb
 from jaxbandit import plots
 from jaxbandit.cli import entry as cli
-from jaxbandit.plots.common import scale_regret
+from jaxbandit.plots.common import environment_names, scale_regret
+from jaxbandit.plots.gains import per_doubling
 from jaxbandit.store import seal
 from jaxbandit.theory.instance import instance_bound
 from tests.support.plot_cases import LABELS, synthetic
@@ -244,3 +245,25 @@ def test_command(tmp_path):
     ]
     done = CliRunner().invoke(cli.app, ["plot", str(tmp_path / "nowhere")])
     assert "does not exist; give the directory that `jaxbandit run` wrote" in str(done.exception)
+
+
+def test_gains_are_what_each_doubling_adds(tmp_path):
+    rounds, seeds = np.unique(np.geomspace(1, 1024, 60).astype(int)), np.arange(6)
+    slopes = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    regret = xr.DataArray(slopes[:, None] * np.log2(rounds), dims=("seed", "round"), coords={"round": rounds})
+    ends, gained = per_doubling(regret)
+    assert ends[-1] == 1024 and ends.size == 10
+    np.testing.assert_allclose(gained, np.tile(slopes[:, None], 10))  # log T gains the same in every doubling
+    ds = xr.Dataset({"regret": regret.expand_dims(policy=["uniinf"], environment=["pareto"])})
+    figure = plots.gains(ds.assign_coords(seed=seeds), tmp_path / "gains.png")
+    (panel,) = figure.axes
+    np.testing.assert_allclose(panel.lines[0].get_ydata(), 3.5)
+    with pytest.raises(ValueError, match="two or more seeds"):
+        plots.gains(ds.isel(seed=[0]))
+
+
+def test_panels_of_one_kind_say_what_tells_them_apart():
+    labels = ["pareto[means=0.5,1]", "pareto[means=0.2,1]", "bernoulli"]
+    known = {label: jb.Pareto(means=[0.5, 1.0], tail_index=1.6) for label in labels[:2]}
+    first, second, other = environment_names(labels, known)
+    assert first.endswith("\nmeans=0.5,1") and second.endswith("\nmeans=0.2,1") and other == "bernoulli"
