@@ -13,7 +13,7 @@ import numpy as np
 from jaxbandit import random
 from jaxbandit.checks import check_choice, check_seed, check_whole
 from jaxbandit.game import Policy, as_arrays, check_state, drawn, updated
-from jaxbandit.types import Array, check_made, check_single, field_values, validate
+from jaxbandit.types import Array, check_made, check_single, public_fields, recorded_name, validate
 
 FORMAT = 1  # of a saved agent
 
@@ -160,7 +160,8 @@ class Agent:
     def _about(self) -> dict[str, Any]:
         """Describes the agent for JSON, but for what changes from round to round."""
         cls = type(self.policy)
-        fields = {name: _described(value) for name, value in field_values(self.policy).items()}
+        specs = public_fields(cls).values()
+        fields = {recorded_name(spec): _described(getattr(self.policy, spec.name)) for spec in specs}
         about = {"format": FORMAT, "policy": cls.__qualname__, "fields": fields, "num_arms": self.num_arms}
         return about | {"seed": self.seed, "n": self.n, "dtype": self.dtype}
 

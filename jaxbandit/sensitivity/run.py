@@ -17,6 +17,7 @@ from jaxbandit.sensitivity.sobol import sobol
 from jaxbandit.store import seal
 from jaxbandit.store.cells import NUMERICS, describe, digest, platform
 from jaxbandit.store.directory import Store
+from jaxbandit.studies.renamed import first_names
 from jaxbandit.studies.sections import Sensitivity
 from jaxbandit.studies.study import Study
 from jaxbandit.version import __version__, commit
@@ -72,7 +73,7 @@ def run(
         if not study.held_tables():
             store.write(folder / STUDY, study.toml().encode())
         for kind, play in _asked(study, section).items():
-            path, key = folder / f"{kind}.nc", digest(_about(kind, study, section, pairs))
+            path, key = folder / f"{kind}.nc", digest(first_names(_about(kind, study, section, pairs)))
             kept = _read(path)
             there = kept is not None and kept.attrs.get("key") == key
             if notice:

@@ -370,7 +370,7 @@ def test_tuned_uniinf_beats_its_default_on_unseen_environments():
         jb.UniINFVariant(horizon=1_000),
         family,
         horizon=1_000,
-        parameters={"initial_scale": [0.05, 50.0], "threshold": [0.02, 5.0]},
+        parameters={"initial_scale": [0.05, 50.0], "threshold_constant": [0.02, 5.0]},
         steps=30,
         num_seeds=32,
     )
