@@ -55,14 +55,14 @@ class UniINFVariant(UniINF):
     damped: bool = field(default=True, choices=(True, False), hint="the paper's has 1 - x in it")
 
     def update(self, state: UniINFState, t: Array, x: Array, arm: Array, loss: Array) -> UniINFState:
-        """Lines 5 to 8 of Algorithm 1, changed as the fields say."""
+        """Returns the state after Lines 5 to 8 of Algorithm 1, changed as the fields say."""
         C = self.keeps_below(state, t, x, arm)
         skipped = jnp.where(jnp.abs(loss) < C, loss, 0)
         scale_loss = {"clip": jnp.clip(loss, -C, C), "skip": skipped, "raw": loss}[self.scale_loss]
         return advanced(state, self.horizon, x, arm, skipped, scale_loss * self._factor(x, arm))
 
     def keeps_below(self, state: UniINFState, t: Array, x: Array, arm: Array) -> Array:
-        """C of Eq. (3) with another constant: a loss of this size or more is skipped."""
+        """Returns C of Eq. (3) with the constant c; a loss of this size or more is skipped."""
         del t
         return self.threshold_constant * state.scale / self._factor(x, arm)
 
