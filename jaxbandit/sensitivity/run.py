@@ -153,7 +153,11 @@ def _read(path: pathlib.Path) -> xr.Dataset | None:
         warnings.warn(f"{path} {error}; this file is not used", stacklevel=3)
         return None
     if ds.attrs.get("kind") != KINDS.get(path.stem) or "key" not in ds.attrs:
-        warnings.warn(f"{path} holds something else than {KINDS.get(path.stem)}; this file is not used", stacklevel=3)
+        warnings.warn(
+            f"{path} holds no {KINDS.get(path.stem)}, so it is not used, and the next run "
+            "overwrites it; move it away to keep it",
+            stacklevel=3,
+        )
         return None
     if not verified:
         warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=3)

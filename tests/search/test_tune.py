@@ -224,7 +224,7 @@ def test_worst_case_resumes_to_the_same_bits(tmp_path, method):
         np.testing.assert_array_equal(resumed[name], whole[name])
     cut["point" if method == "evolution" else "value"][0] = 0.2  # a trace of another search
     traces.write(cut, path)
-    with pytest.raises(ValueError, match="does not follow from this search"):
+    with pytest.raises(ValueError, match="holds steps that this search would not take"):
         jb.worst(EVEN, family, horizon=40, path=path, **small)
 
 
