@@ -15,7 +15,7 @@ SERIES = {32: 2.0**-4, 64: 2.0**-9}
 
 
 class AdaHedgeState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  -Y, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it

@@ -16,7 +16,7 @@ OPENING = 3  # pulls of each arm before the index decides; the estimate starts a
 
 
 class ClippedSGDState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
+    """The state that round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
 
     pulls: Array  # [K]  int32
     estimate: Array  # [K]  x_i; after one or two pulls the first reward

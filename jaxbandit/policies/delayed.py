@@ -16,7 +16,7 @@ LATER = jnp.iinfo(jnp.int32).max
 
 
 class DelayedState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1: the policy's state, and a ring of D + 1 rounds on their way."""
+    """The state before round t: the state of the wrapped policy, and a ring of D + 1 rounds on their way."""
 
     policy: Any
     x: Array  # [D + 1, K]  probabilities

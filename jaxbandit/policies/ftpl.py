@@ -17,7 +17,7 @@ SPREAD = 4.0  # of the nodes: z = SPREAD (u / (1 - u))^2 with Gauss-Legendre nod
 
 
 class FTPLState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it

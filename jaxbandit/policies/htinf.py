@@ -17,7 +17,7 @@ THRESHOLD_AT_2 = 1 - 2 ** (-1 / 3)
 
 
 class HTINFState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it
@@ -140,7 +140,7 @@ class OptHTINF:
 
 
 class AdaTINFState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it

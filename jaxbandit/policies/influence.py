@@ -34,7 +34,7 @@ MAX_ROUNDS = 2**24
 class LevelState(NamedTuple):
     """The bounded form: M = log4(max_rounds) + 2 means per arm.
 
-    Means, not sums: a mean of equal rewards does not drift in float32, where a sum of 10^7 does.
+    It keeps means because a sum of 10^7 equal rewards drifts in float32, and their mean does not.
     """
 
     pulls: Array  # [K]  int32

@@ -17,7 +17,7 @@ LAST_STEP = {32: 3e-4, 64: 1e-7}
 
 
 class LBINFVState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it

@@ -13,7 +13,7 @@ from jaxbandit.types import Array, field, pytree
 
 
 class OMDLBHTState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     inverse: Array  # [K]  1 / w_t
     inverse_lost: Array  # [K]  what rounding took from it: a step may be below half an ulp

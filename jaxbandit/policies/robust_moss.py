@@ -15,7 +15,7 @@ from jaxbandit.types import Array, field, pytree
 
 
 class RobustMOSSState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
+    """The state that round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
 
     pulls: Array  # [K]  int32
     # [K]  g, which only the arm's own plays change; 0 before the first

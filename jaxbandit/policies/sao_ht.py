@@ -15,7 +15,7 @@ C1 = 6  # the paper's c_1
 
 
 class SAOHTState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     pulls: Array  # [K]  int32, N
     cumulative_loss: Array  # [K]  Lhat, importance-weighted and trimmed at M_t

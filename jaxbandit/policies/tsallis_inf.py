@@ -13,7 +13,7 @@ from jaxbandit.types import Array, field, pytree
 
 
 class TsallisINFState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it

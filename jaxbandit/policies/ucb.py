@@ -15,7 +15,7 @@ from jaxbandit.types import Array, field, pytree
 
 
 class RewardState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
+    """The state that round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
 
     pulls: Array  # [K]  int32
     reward: Array  # [K]  sum of the rewards of each arm

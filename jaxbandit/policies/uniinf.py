@@ -16,7 +16,7 @@ SMALLEST_REST = 2.0**-100
 
 
 class UniINFState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     scale: Array  # []  S_t; its inverse is the learning rate
@@ -64,7 +64,7 @@ class UniINF:
 
     Notes:
       The two ``lost`` fields of the state are compensated summation: they change no formula, and
-      hold what float32 would drop (an increment of S below half an ulp, for one).
+      hold the parts that float32 would drop (an increment of S below half an ulp, for one).
     """
 
     label: ClassVar[str] = "uniINF"

@@ -14,7 +14,7 @@ from jaxbandit.types import Array, field, pytree
 
 
 class FirstLossesState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     play: UniINFState  # of Algorithm 1, from the round on in which it starts
     seen: Array  # []  int32, losses other than 0 so far, at most ``num_first``

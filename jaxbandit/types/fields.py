@@ -48,10 +48,10 @@ def field(
       was: The first public name, if the field was renamed. It is still read, with a warning, and names of results
         still contain it.
       static: Decides a shape or a branch: compiled in, not traced.
-      vector: One value per arm, ``[K]``; a plain list is then one value, not a sweep. A string says what
-        the list holds instead.
+      vector: One value per arm, ``[K]``; a plain list is then one value, not a sweep. A string
+        describes the list in messages.
       per_arm: One number for all arms, or one for each: a list ``[K]``.
-      table: One value has two axes, e.g. ``[rounds, K]``; makes the field shared. A string says what it holds.
+      table: One value has two axes, e.g. ``[rounds, K]``; makes the field shared. A string describes it.
       shared: Whether all lanes share the value. The engine then keeps one copy, and computes once a round every
         number that depends on it and on the round alone. Points of a sweep that differ in it are played in turn.
       derived: (With a default.) Set by ``__post_init__`` from the others; not an argument, not shown.
