@@ -1,6 +1,7 @@
 """The repository keeps its own rules: layers, lengths, a README that runs."""
 
 import ast
+import functools
 import pathlib
 import re
 import subprocess
@@ -64,10 +65,13 @@ def unit(path: pathlib.Path) -> str:
     return inside.parts[0] if len(inside.parts) > 1 else inside.stem
 
 
+parsed = functools.cache(ast.parse)
+
+
 def imports(source: str) -> list[tuple[str, str]]:
     """Every import from the package, at the top of a file or inside of a function: (unit, what is named there)."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "jaxbandit":
             inside = node.module.split(".")[1:]
             for alias in node.names:
@@ -258,3 +262,61 @@ def test_a_run_plays_before_it_imports_what_only_results_need(tmp_path):
 def test_no_machine_paths():
     for path in [*modules(), ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         assert not re.search(r"/(root|work|home)/", path.read_text(encoding="utf-8")), path
+
+
+# Nouns that look like verbs in the third person.
+PLURALS = {"Arms", "Games", "Lines", "Losses", "Means", "Pulls", "Rewards", "Rows", "Values"}
+
+
+def without_verb(source: str) -> list[str]:
+    """Returns the functions whose docstring does not begin with a verb, such as "Returns"; a property has a noun."""
+    found = []
+    for node in ast.walk(parsed(source)):
+        if isinstance(node, ast.FunctionDef) and not any("property" in ast.unparse(d) for d in node.decorator_list):
+            first = (ast.get_docstring(node) or "Returns").split()[0].rstrip(",")
+            if not re.fullmatch(r"[A-Z][a-z]+s", first) or first in PLURALS:
+                found.append(f"{node.name}: {first}")
+    return found
+
+
+def test_docstrings_of_functions_begin_with_a_verb():
+    """The checks of ``jaxbandit.testing`` state properties instead."""
+    found = {str(path): without_verb(path.read_text(encoding="utf-8")) for path in modules() if unit(path) != "testing"}
+    assert not {path: names for path, names in found.items() if names}
+
+
+@pytest.mark.parametrize(
+    "first", ["The arm with the largest index.", "Eq. (2).", "x_t.", "Lines 5 to 8 of Algorithm 1."]
+)
+def test_a_docstring_without_a_verb_is_noticed(first):
+    assert without_verb(f'def f():\n    """{first}"""')
+    assert not without_verb(f'def f():\n    """Returns {first}"""')
+    assert not without_verb(f'@functools.cached_property\ndef f(self):\n    """{first}"""')
+
+
+# Words that the vocabulary has replaced: environment, common random numbers, given.
+RETIRED = re.compile(r"(?<!both[\s-])\bworlds?\b|\bluck\b|\btold\b(?! apart)", re.IGNORECASE)
+STILL_READ = {  # files that read the old words of studies and commands, or hold a published text
+    "jaxbandit/certify/__init__.py",
+    "jaxbandit/certify/errata.py",
+    "jaxbandit/cli/certificate.py",
+    "jaxbandit/search/traces.py",
+    "jaxbandit/studies/entries.py",
+    "jaxbandit/studies/sections.py",
+    "jaxbandit/studies/study_file.py",
+    "docs/errata.md",
+}
+
+
+def test_retired_words_stay_out():
+    files = [*modules(), *PACKAGE.rglob("*.toml"), ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in files}
+    found = {name: RETIRED.findall(text) for name, text in texts.items()}
+    assert {name for name, words in found.items() if words} == STILL_READ
+
+
+@pytest.mark.parametrize("text", ["the world", "Worlds differ", "by luck", "a policy is told alpha"])
+def test_a_retired_word_is_noticed(text):
+    assert RETIRED.search(text)
+    kept = 'best of both worlds, "Best-of-Both-Worlds", plots/both_worlds.py, cannot be told apart'
+    assert not RETIRED.search(kept)

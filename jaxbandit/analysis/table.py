@@ -59,11 +59,11 @@ def rows_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def to_markdown(found: Sequence[Outcome]) -> str:
     """Returns outcomes as a table in GitHub's Markdown."""
-    heads, rows = cells(found)
+    heads, rows = entries(found)
     lines = [
         heads,
         ["---"] * 2 + ["---:"] * (len(heads) - 2),
-        *([escapes.markdown(cell) for cell in row] for row in rows),
+        *([escapes.markdown(entry) for entry in row] for row in rows),
     ]
     note = f"\n{FAILURE_NOTE}\n" if "fails" in heads else ""
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n" + note
@@ -71,7 +71,7 @@ def to_markdown(found: Sequence[Outcome]) -> str:
 
 def to_latex(found: Sequence[Outcome]) -> str:
     """Returns outcomes as a LaTeX table for a document that loads booktabs."""
-    heads, rows = cells(found)
+    heads, rows = entries(found)
     out = [
         r"% needs \usepackage{booktabs}",
         rf"\begin{{tabular}}{{ll{'r' * (len(heads) - 2)}}}",
@@ -91,15 +91,15 @@ def to_latex(found: Sequence[Outcome]) -> str:
 WRITERS: dict[str, Callable[[Sequence[Outcome]], str]] = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}
 
 
-def cells(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
+def entries(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
     """Returns the headings and the rows of a table for readers; a column that would be empty is left out."""
     heads = ["environment", "policy", "mean ± s.e.", "median", "99 %", "fails"]
-    rows = [[_name(one.environment), _name(one.policy), *number_cells(one)] for one in found]
+    rows = [[_name(one.environment), _name(one.policy), *number_entries(one)] for one in found]
     kept = [n for n in range(len(heads)) if n < 3 or any(row[n] != "–" for row in rows)]
     return [heads[n] for n in kept], [[row[n] for n in kept] for row in rows]
 
 
-def number_cells(one: Outcome) -> list[str]:
+def number_entries(one: Outcome) -> list[str]:
     """Returns mean, median, 99 % quantile and failure rate as text, to the digits that the error of the mean allows."""
     place = _place(one.stderr, one.mean)
     mean = _fixed(one.mean, place)

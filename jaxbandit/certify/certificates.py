@@ -32,7 +32,7 @@ RECORDED = ("violations", "worst", "at", "sums", "last_growth")
 
 # Variants of uniINF with a mistake; the certificate must detect each of them.
 CONTROLS: dict[str, dict[str, Any]] = {
-    "threshold doubled": {"threshold": 0.5},
+    "threshold doubled": {"threshold_constant": 0.5},
     "no clip": {"scale_loss": "raw"},
     "1 - x dropped": {"damped": False},
     "skipped in the scale too": {"scale_loss": "skip"},

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from jaxbandit.analysis.multiples import NOTE, Multiples
 from jaxbandit.analysis.outcomes import Outcome
-from jaxbandit.analysis.table import FAILURE_NOTE, number_cells
+from jaxbandit.analysis.table import FAILURE_NOTE, number_entries
 from jaxbandit.cli.layout import facts_table, new_table
 from jaxbandit.dataset.labels import readable
 from jaxbandit.runs.forecast import Forecast
@@ -74,7 +74,7 @@ def _regret_table(rows: Sequence[Outcome], stats: xr.Dataset, times: Mapping, gr
     last = int(stats["round"][-1])
     table = new_table("policy", *(heads[n] for n in kept), title=_heading(rows[0]), right=heads)
     group = None
-    for one, cells in zip(rows, numbers, strict=True):
+    for one, entries in zip(rows, numbers, strict=True):
         name, values = readable(one.policy)
         remark = _remark(one, stats, last)
         if grouped and values:
@@ -84,14 +84,14 @@ def _regret_table(rows: Sequence[Outcome], stats: xr.Dataset, times: Mapping, gr
         else:
             shown = ", ".join(filter(None, (name, values)))
         group = name
-        table.add_row(shown + remark, *(cells[n] for n in kept))
+        table.add_row(shown + remark, *(entries[n] for n in kept))
     return table
 
 
 def _cells(one: Outcome, times: Mapping, counts: bool) -> list[str]:
     multiple = times.get((one.policy, one.environment))
     return [
-        *number_cells(one),
+        *number_entries(one),
         "–" if multiple is None else f"{multiple:.2g}",
         f"{one.seeds:,}" if counts else "–",
     ]

@@ -67,7 +67,7 @@ def play(
     block.start(start.fitting(shape) if start else None)
     structure = jax.tree.structure(shape.tally)
     row = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shape.tally)) * block.num_lanes
-    most_stops, most_rounds = max(1, OUT_BYTES // row), int(record[-1])
+    most_recorded, most_rounds = max(1, OUT_BYTES // row), int(record[-1])
     if shape.plan.trace:
         most_rounds = max(1, OUT_BYTES // (8 * (shape.num_arms + 2) * block.num_lanes))
     rounds: list[Outcome] = []
@@ -80,8 +80,8 @@ def play(
             raise InterruptedError("this block of games was stopped because another block was interrupted")
         until = min(t + min(pace.rounds, most_rounds), int(record[-1]))
         count = int(np.searchsorted(record[reached:], until, side="right"))
-        if count > most_stops:
-            count, until = most_stops, int(record[reached + most_stops - 1])
+        if count > most_recorded:
+            count, until = most_recorded, int(record[reached + most_recorded - 1])
         began = time.perf_counter()
         handed_out, traced = block.advance(t, until, record[reached : reached + count])
         pace.learn(until - t, time.perf_counter() - began)

@@ -129,10 +129,10 @@ def _play(shape: Shape, games: Any, *arguments: np.ndarray) -> dict[str, np.ndar
         block = games.block(_spread(shape, leaves, keys.shape[1], np), keys)
         block.start()
         sums, t = tallies.Totals(len(record)), 0
-        for stop in record.tolist():
-            handed_out, _ = block.advance(t, stop, np.asarray([stop]))
+        for last in record.tolist():
+            handed_out, _ = block.advance(t, last, np.asarray([last]))
             sums.add(Tally(*jax.tree.unflatten(jax.tree.structure(shape.tally), handed_out)), 1)
-            t = stop
+            t = last
         return sums.recorded | {"failed": block.carry()[-1]}
 
     workers.in_order(play_block, range(0, words.shape[0], lanes), threads, parts.append)
@@ -152,11 +152,11 @@ def _totals_by_scan(shape: Shape, leaves, words: Array, record: Array) -> dict[s
     keys, num_lanes = words.T, words.shape[0]
     spread = _spread(shape, leaves, num_lanes, jnp)
 
-    def segment(now, stop):
+    def segment(now, last):
         carry, t = now
-        carry = scan.play_to(shape, spread, carry, keys, t, stop)
-        carry, tally = scan.record(shape, carry, stop)
-        return (carry, stop), tally
+        carry = scan.play_to(shape, spread, carry, keys, t, last)
+        carry, tally = scan.record(shape, carry, last)
+        return (carry, last), tally
 
     start = scan.begin(shape, spread, num_lanes)
     (carry, _), tally = lax.scan(segment, (start, jnp.int32(0)), record)
@@ -172,12 +172,12 @@ def _best_fixed_gap(environment: Environment, record: Array) -> Array:
         means = environment.means(t)
         return compensated_add(arm, arm_lost, means), compensated_add(best, best_lost, jnp.min(means))
 
-    def segment(carry, stop):
+    def segment(carry, last):
         t, sums = carry
-        sums = lax.fori_loop(t + 1, stop + 1, add, sums)
+        sums = lax.fori_loop(t + 1, last + 1, add, sums)
         (arm, arm_lost), (best, best_lost) = sums
         fixed = jnp.argmin(arm)
-        return (stop, sums), (best - arm[fixed]) + (best_lost - arm_lost[fixed])
+        return (last, sums), (best - arm[fixed]) + (best_lost - arm_lost[fixed])
 
     zero, zeros = jnp.zeros(()), jnp.zeros(environment.num_arms)
     return lax.scan(segment, (jnp.int32(0), ((zeros, zeros), (zero, zero))), record)[1]

@@ -133,7 +133,7 @@ def game(
     venue: str = "",
     also: Sequence[str] = (),
 ) -> Figure:
-    """Draws one game of each policy: a column of panels for a policy, a row for what happens.
+    """Draws one game of each policy, in a column of panels.
 
     The rows are the probabilities x_t by arm, the losses with the threshold (skipped losses are crosses), the scale S_t
     if a policy has one, and regret. All policies play the same seed.

@@ -16,7 +16,7 @@ LATER = jnp.iinfo(jnp.int32).max
 
 
 class DelayedState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1: the policy's state, and a ring of D + 1 rounds on their way."""
+    """The state before round t: the state of the wrapped policy, and a ring of D + 1 rounds on their way."""
 
     policy: Any
     x: Array  # [D + 1, K]  probabilities
@@ -84,7 +84,7 @@ class Delayed:
         return getattr(self.policy, "sure", False)
 
     def init(self, num_arms: int) -> DelayedState:
-        """The policy's state; nothing is on its way."""
+        """Returns the state before round 1: that of the wrapped policy, with no loss on its way."""
         room = self.delay + 1
         whole = jnp.zeros(room, jnp.int32)
         return DelayedState(
@@ -92,11 +92,11 @@ class Delayed:
         )
 
     def probabilities(self, state: DelayedState, t: Array, key) -> Array:
-        """The policy's own, by what it has seen so far."""
+        """Returns the probabilities of the wrapped policy, which has received only the losses that have arrived."""
         return self.policy.probabilities(state.policy, t, key)
 
     def update(self, state: DelayedState, t: Array, x: Array, arm: Array, loss: Array, key) -> DelayedState:
-        """Puts the round on its way, and hands out what arrives."""
+        """Stores the round, and passes the losses that arrive now to the wrapped policy."""
         t = jnp.asarray(t, jnp.int32)
         slot = t % (self.delay + 1)
         fixed = self.law == "fixed"
@@ -124,6 +124,6 @@ class Delayed:
         return lax.while_loop(lambda state: jnp.any(state.due == t), hand_out, state)
 
     def _seen(self, state: DelayedState, slot: Array, key) -> Any:
-        """The policy's state after the round in this slot."""
+        """Returns the state of the wrapped policy after the round in this slot."""
         then = (state.policy, state.played[slot], state.x[slot], state.arm[slot], state.loss[slot])
         return self.policy.update(*then, *([key] if random.takes_key(self.policy.update) else []))

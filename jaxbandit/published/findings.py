@@ -61,7 +61,7 @@ def gains(environments: dict[str, str]) -> Maker:
                 regret = results.regret(label, place)
                 log_t, mean = np.log(regret["round"].values), regret.mean("seed").values
                 at = np.interp(np.log(ends), log_t, mean)
-                found = growth.gain_ratio(regret, cells=len(places) * len(results.policies()))
+                found = growth.gain_ratio(regret, entries=len(places) * len(results.policies()))
                 ratio = _limits(float(found.ratio), float(found.low), float(found.high))
                 lines.append([heading, name, *map(number, np.diff(at)), ratio, str(found.verdict.item())])
         return markdown(heads, lines, left=2)

@@ -77,13 +77,13 @@ def final_regret(
             heads += [heading, "99 % quantile"] if quantile else [heading]
         lines = []
         for label, name in rows.items():
-            cells = [name] + ([given_text(label)] if given else [])
+            entries = [name] + ([given_text(label)] if given else [])
             for place in places:
                 regret = results.regret(label, place)
                 last, stop = regret.isel(round=-1).values, _stop(regret, results)
-                cells.append(mean_text(last) + stop)
-                cells += [number(float(np.quantile(last, 0.99)))] if quantile else []
-            lines.append(cells)
+                entries.append(mean_text(last) + stop)
+                entries += [number(float(np.quantile(last, 0.99)))] if quantile else []
+            lines.append(entries)
         return markdown(heads, lines, left=2 if given else 1)
 
     return make
@@ -115,12 +115,18 @@ def pairs(
                 band = statistics.band(last, num_resamples=comparison.RESAMPLES)
                 mean = interval_text(float(band["mean"]), float(band.low), float(band.high)) + _stop(regret, results)
                 shaky = "\\*" if risk.fragile(last.values) else ""
-                cells = [heading, name, given_text(label), mean + shaky, number(float(np.quantile(last.values, 0.99)))]
-                cells.append("" if gaps is None else _rate(risk.failure_rate(regret, gaps)))
+                entries = [
+                    heading,
+                    name,
+                    given_text(label),
+                    mean + shaky,
+                    number(float(np.quantile(last.values, 0.99))),
+                ]
+                entries.append("" if gaps is None else _rate(risk.failure_rate(regret, gaps)))
                 if growing:
-                    cell = comparison.measured(regret, None, cells=len(rows) * len(places))
-                    cells += [growth.exponent_text(*cell.exponent), writers.regime(cell)] if cell else ["", ""]
-                lines.append(cells)
+                    entry = comparison.measured(regret, None, entries=len(rows) * len(places))
+                    entries += [growth.exponent_text(*entry.exponent), writers.regime(entry)] if entry else ["", ""]
+                lines.append(entries)
         table = markdown(heads, lines, left=3)
         return table + ("\n\n\\* The mean rests on few games." if any("\\*" in line[3] for line in lines) else "")
 
@@ -150,7 +156,7 @@ def sweep(
         side = common.side_of(ds, x)
         values = common.axis_values(ds, x, results.environments)
         columns = sorted({float(value) for value in values if not np.isnan(value)})
-        cells: dict[str, dict[float, str]] = {}
+        entries: dict[str, dict[float, str]] = {}
         heads = [common.head(label) for label in map(str, ds[side].values)]
         swept = {head for head, value in zip(heads, values, strict=True) if not np.isnan(value)}
         for place in map(str, ds.environment.values):
@@ -165,11 +171,11 @@ def sweep(
                     name += f", `{common.head(place)}`"
                 last = results.regret(label, place).isel(round=-1).values / (value if relative else 1)
                 if math.isnan(value):  # a policy without the swept value has one number for all of them
-                    cells.setdefault(name, {}).update(dict.fromkeys(columns, mean_text(last)))
+                    entries.setdefault(name, {}).update(dict.fromkeys(columns, mean_text(last)))
                 else:
-                    cells.setdefault(name, {})[value] = mean_text(last)
+                    entries.setdefault(name, {})[value] = mean_text(last)
         head = f"mean regret{' / ' + common.axis_name(x) if relative else ''}; {common.axis_name(x)}"
-        lines = [[name, *(row.get(column, "") for column in columns)] for name, row in cells.items()]
+        lines = [[name, *(row.get(column, "") for column in columns)] for name, row in entries.items()]
         return markdown([head, *map(shown, columns)], lines)
 
     return make

@@ -136,8 +136,8 @@ def _is_of_environment(axis: str, ds: xr.Dataset) -> bool:
     if axis.startswith(("policy_", "environment_")):
         return axis.startswith("environment_")
     said = {side: str(ds.attrs.get(side, "")) for side in ("policy", "environment")}
-    told = {side: re.search(rf"\b{re.escape(axis)}=", text) is not None for side, text in said.items()}
-    return told["environment"] and not told["policy"]
+    named = {side: re.search(rf"\b{re.escape(axis)}=", text) is not None for side, text in said.items()}
+    return named["environment"] and not named["policy"]
 
 
 def _stacked(ds: xr.Dataset, side: str, axes: list[str]) -> xr.Dataset:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from jaxbandit.analysis import comparison, growth
-from jaxbandit.analysis.comparison import Cell
+from jaxbandit.analysis.comparison import Entry
 from jaxbandit.analysis.comparison.writers import regime
 from jaxbandit.game import is_stationary
 from jaxbandit.report.findings import Findings
@@ -20,27 +20,27 @@ class Row:
     Attributes:
       policy: Its label.
       proved: The order that is proved in an environment of this kind; empty if none is.
-      cell: The measured growth.
+      entry: The measured growth.
     """
 
     policy: str
     proved: str
-    cell: Cell
+    entry: Entry
 
     @property
     def regime(self) -> str:
         """Returns how regret was seen to grow."""
-        return regime(self.cell)
+        return regime(self.entry)
 
     @property
     def exponent(self) -> str:
         """Returns the measured exponent with its interval."""
-        return growth.exponent_text(*self.cell.exponent) or "–"
+        return growth.exponent_text(*self.entry.exponent) or "–"
 
     @property
     def promised(self) -> str:
         """Returns the exponent that is proved."""
-        exponent = self.cell.promised
+        exponent = self.entry.promised
         return "–" if exponent is None else "log T" if exponent == 0 else f"{exponent:.2f}"
 
 
@@ -64,18 +64,18 @@ def panel(findings: Findings, render: Render) -> Panel | None:
         "doublings": growth.LAST_DOUBLINGS,
         "apart": growth.APART,
         "flat": growth.FLAT,
-        "cells": findings.ds.sizes["policy"] * findings.ds.sizes["environment"],
+        "entries": findings.ds.sizes["policy"] * findings.ds.sizes["environment"],
         "level": f"{100 * LEVEL:g}%",
         "why": findings.no_environments,
-        "below": any(row.cell.below_zero for environment in found for row in environment.rows),
-        "stopped": any(row.cell.stopped for environment in found for row in environment.rows),
+        "below": any(row.entry.below_zero for environment in found for row in environment.rows),
+        "stopped": any(row.entry.stopped for environment in found for row in environment.rows),
     }
     return Panel("Growth of regret", render("growth.html", environments=found, **shown))
 
 
 def growths(findings: Findings) -> Iterator[Environment]:
     """Yields every environment with its pairs of at least two games."""
-    cells = findings.ds.sizes["policy"] * findings.ds.sizes["environment"]
+    entries = findings.ds.sizes["policy"] * findings.ds.sizes["environment"]
     for label in map(str, findings.ds.environment.values):
         environment = findings.environments.get(label)
         stochastic = None if environment is None else is_stationary(environment)
@@ -87,8 +87,8 @@ def growths(findings: Findings) -> Iterator[Environment]:
                 continue
             promised = None if stochastic is None else comparison.promised_exponent(policy, environment, stochastic)
             order = None if stochastic is None else comparison.proved(policy, stochastic)
-            cell = comparison.measured(games, promised, LEVEL, cells)
-            if cell is not None:
-                rows.append(Row(policy, order.text if order else "", cell))
+            entry = comparison.measured(games, promised, LEVEL, entries)
+            if entry is not None:
+                rows.append(Row(policy, order.text if order else "", entry))
         kind = "" if stochastic is None else "stochastic" if stochastic else "adversarial"
         yield Environment(label, kind, rows)

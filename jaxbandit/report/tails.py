@@ -56,17 +56,17 @@ def quantiles(findings: Findings) -> Iterator[tuple[str, list[Row]]]:
     for environment in map(str, findings.ds.environment.values):
         rows = []
         for policy in map(str, findings.ds.policy.values):
-            cell = played(findings.ds.regret.sel(policy=policy, environment=environment).load())
-            if not cell.size or cell.sizes["seed"] < 2:
+            games = played(findings.ds.regret.sel(policy=policy, environment=environment).load())
+            if not games.size or games.sizes["seed"] < 2:
                 continue
-            final = cell.isel(round=-1)
+            final = games.isel(round=-1)
             found = statistics.quantile(final, QUANTILES, level=LEVEL)
             limits = np.stack([found.quantile_value, found.low, found.high], axis=-1)
             stop = int(final["round"])
             rows.append(
                 Row(
                     policy=policy,
-                    seeds=cell.sizes["seed"],
+                    seeds=games.sizes["seed"],
                     quantiles=[(float(value), float(low), float(high)) for value, low, high in limits],
                     worst=float(final.max()),
                     stopped=stop if stop < last else 0,

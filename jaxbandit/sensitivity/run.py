@@ -17,6 +17,7 @@ from jaxbandit.sensitivity.sobol import sobol
 from jaxbandit.store import seal
 from jaxbandit.store.cells import NUMERICS, describe, digest, platform
 from jaxbandit.store.directory import Store
+from jaxbandit.studies.renamed import first_names
 from jaxbandit.studies.sections import Sensitivity
 from jaxbandit.studies.study import Study
 from jaxbandit.version import __version__, commit
@@ -72,7 +73,7 @@ def run(
         if not study.held_tables():
             store.write(folder / STUDY, study.toml().encode())
         for kind, play in _asked(study, section).items():
-            path, key = folder / f"{kind}.nc", digest(_about(kind, study, section, pairs))
+            path, key = folder / f"{kind}.nc", digest(first_names(_about(kind, study, section, pairs)))
             kept = _read(path)
             there = kept is not None and kept.attrs.get("key") == key
             if notice:
@@ -152,7 +153,11 @@ def _read(path: pathlib.Path) -> xr.Dataset | None:
         warnings.warn(f"{path} {error}; this file is not used", stacklevel=3)
         return None
     if ds.attrs.get("kind") != KINDS.get(path.stem) or "key" not in ds.attrs:
-        warnings.warn(f"{path} holds something else than {KINDS.get(path.stem)}; this file is not used", stacklevel=3)
+        warnings.warn(
+            f"{path} holds no {KINDS.get(path.stem)}, so it is not used, and the next run "
+            "overwrites it; move it away to keep it",
+            stacklevel=3,
+        )
         return None
     if not verified:
         warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=3)

@@ -106,7 +106,7 @@ def one_armed(environments: Iterable[Any]) -> list[str]:
     return [f"{kind} has one arm: every policy has regret 0; give it two or more" for kind in kinds]
 
 
-def told(violated: Sequence[str]) -> Iterator[str]:
+def sentences_of(violated: Sequence[str]) -> Iterator[str]:
     """Yields the first few violations as sentences, and then the number of the others."""
     for sentence in violated[:NAMED]:
         yield f"{sentence}: its guarantee does not cover this environment"
@@ -116,7 +116,7 @@ def told(violated: Sequence[str]) -> Iterator[str]:
 
 def warn(violated: Sequence[str], environments: Iterable[Any], stacklevel: int) -> None:
     """Warns of violated assumptions and of environments with one arm; ``stacklevel`` is the caller's."""
-    for sentence in (*told(violated), *one_armed(environments)):
+    for sentence in (*sentences_of(violated), *one_armed(environments)):
         warnings.warn(sentence, stacklevel=stacklevel + 1)
 
 

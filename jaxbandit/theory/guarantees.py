@@ -65,7 +65,7 @@ class Order:
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
-    """What is proved of a policy.
+    """The proved bounds of a policy.
 
     Attributes:
       stochastic: Order in one stochastic instance.
@@ -143,7 +143,7 @@ _APE2_WORST = Order(
 
 
 def _pareto_exponent(alpha: float, num_arms: int) -> float:
-    """The index of the perturbation is log K if that is admissible, at least α²/(α−1), and else α²/(α−1)."""
+    """Returns the exponent of T in the bound; the index of the perturbation is log K, but at least α²/(α−1)."""
     index = max(math.log(num_arms), alpha**2 / (alpha - 1))
     return alpha / ((alpha - 1) * index)
 

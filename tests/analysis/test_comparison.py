@@ -17,19 +17,19 @@ def growth(kind):
     return (curves | {"saw": 100 + 10 * (np.arange(ROUNDS.size) % 2)})[kind]
 
 
-def cell(kind, promised):
+def entry(kind, promised):
     regret = games(lambda p, e: growth(kind), ["p"], ["e"]).regret.isel(policy=0, environment=0)
     return comparison.measured(regret, promised)
 
 
 def test_an_entry_says_what_was_seen():
-    log, linear, root = cell("log", 0.0), cell("linear", 0.7), cell("root", 0.7)
+    log, linear, root = entry("log", 0.0), entry("linear", 0.7), entry("root", 0.7)
     assert (log.verdict, linear.verdict, root.verdict) == ("logarithmic", "faster", "faster")
     assert linear.exponent[0] == pytest.approx(1)
     assert (linear.above, root.above, log.above) == (True, False, False)
     assert (linear.below, root.below, log.below) == (False, True, False)
-    assert cell("negative", 0.7).below_zero
-    saw = cell("saw", 0.7)
+    assert entry("negative", 0.7).below_zero
+    saw = entry("saw", 0.7)
     assert np.isnan([*saw.exponent, *saw.ratio]).all()
 
 
@@ -44,12 +44,12 @@ def test_an_entry_says_what_was_seen():
         ("negative", 0.7, "below 0"),
     ],
 )
-def test_what_a_cell_says(kind, promised, said):
-    assert writers.regime(cell(kind, promised)).startswith(said)
+def test_what_an_entry_says(kind, promised, said):
+    assert writers.regime(entry(kind, promised)).startswith(said)
 
 
 def test_limits_are_told_apart():
-    shown = dataclasses.replace(cell("linear", 0.0), regret=(203_123.0, 202_789.0, 203_456.0))
+    shown = dataclasses.replace(entry("linear", 0.0), regret=(203_123.0, 202_789.0, 203_456.0))
     assert writers._limits(shown) == ("203,100", "202,800", "203,500")
     wide = dataclasses.replace(shown, regret=(26_012.0, 22_190.0, 30_640.0))
     assert writers._limits(wide) == ("26,000", "22,200", "30,600")
@@ -76,11 +76,11 @@ def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     }
     uniinf = block.rows[1]
     assert [line.stochastic for line in uniinf.lines] == [True, False]
-    assert uniinf.lines[0].cells[0].verdict == "logarithmic"
-    assert uniinf.lines[1].cells[0].promised == pytest.approx(1 / 1.5)
-    assert uniinf.lines[1].cells[0].above
+    assert uniinf.lines[0].entries[0].verdict == "logarithmic"
+    assert uniinf.lines[1].entries[0].promised == pytest.approx(1 / 1.5)
+    assert uniinf.lines[1].entries[0].above
     assert block.rows[3].lines[1].order is None
-    assert block.rows[4].lines[0].cells[0].stopped
+    assert block.rows[4].lines[0].entries[0].stopped
 
     made = comparison.write(ds, tmp_path / "table", environments=ENVIRONMENTS, title="Measured & proved")
     page, markdown, latex = (path.read_text() for path in made)

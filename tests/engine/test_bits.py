@@ -22,7 +22,7 @@ from jaxbandit.engine.native.kernel import Writer
 from tests.support.blocks import keys_of, parameters_of, part, shape_of
 
 LANES, HORIZON = 40, 600
-STOPS = np.array([1, 2, 63, 64, 65, 300, 301, 600])
+RECORD = np.array([1, 2, 63, 64, 65, 300, 301, 600])
 
 PARETO = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
 SWITCHING = jb.Switching(PARETO, lengths=[3, 50, 120, 300])
@@ -73,8 +73,8 @@ def played(games, parameters, keys, cuts=(), moved=False):
     block, t, handed_out = games.block(parameters, keys), 0, []
     block.start()
     for until in [*cuts, HORIZON]:
-        stops = STOPS[slice(*np.searchsorted(STOPS, [t, until], side="right"))]
-        handed_out.append(block.advance(t, until, stops)[0])
+        record = RECORD[slice(*np.searchsorted(RECORD, [t, until], side="right"))]
+        handed_out.append(block.advance(t, until, record)[0])
         t = until
         if moved:
             carry, block = block.carry(), games.block(parameters, keys)
@@ -219,10 +219,10 @@ def run_on_aarch64(directory, writer, source, parameters, keys):
     tables = [np.ascontiguousarray(p) for p, shared in zip(parameters, programs.shared, strict=True) if shared]
     words = np.ascontiguousarray(np.moveaxis(keys.reshape(2, groups, width), 0, 1))
     carry = writer.carry.allocate(groups)
-    outs = [np.empty((len(STOPS), *leaf.shape, lanes), leaf.dtype) for leaf in programs.handed_out]
-    head = [groups, lanes, HORIZON, len(STOPS), len(tables), len(outs)]
+    outs = [np.empty((len(RECORD), *leaf.shape, lanes), leaf.dtype) for leaf in programs.handed_out]
+    head = [groups, lanes, HORIZON, len(RECORD), len(tables), len(outs)]
     head += [own.nbytes, carry.nbytes, words.nbytes, source.workspace]
-    head += [array.nbytes for array in (*tables, *outs)] + STOPS.tolist()
+    head += [array.nbytes for array in (*tables, *outs)] + RECORD.tolist()
     parts = [np.array(head, np.int64), own, words, *tables]
     pathlib.Path(files["in"]).write_bytes(b"".join(array.tobytes() for array in parts))
     subprocess.run(["qemu-aarch64", files["program"], files["in"], files["out"]], check=True, timeout=300)

@@ -69,9 +69,9 @@ def calls(monkeypatch):
     """The calls of machine code, as (first round, last round)."""
     seen, original = [], native.games.Block.advance
 
-    def advance(self, t, until, stops):
+    def advance(self, t, until, record):
         seen.append((t, until))
-        return original(self, t, until, stops)
+        return original(self, t, until, record)
 
     monkeypatch.setattr(native.games.Block, "advance", advance)
     return seen

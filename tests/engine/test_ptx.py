@@ -42,11 +42,11 @@ def played(games, parameters, keys, rounds):
     """All that games hand out, and their final carry, by name; the calls are cut once."""
     block, out = games.block(parameters, keys), []
     block.start()
-    stops = np.unique([1, 2, rounds // 3, rounds])
+    record = np.unique([1, 2, rounds // 3, rounds])
     cut = max(rounds // 2, 1)
     for first, last in ((0, cut), (cut, rounds)):
         if first < last:
-            handed_out = block.advance(first, last, stops[(stops > first) & (stops <= last)])[0]
+            handed_out = block.advance(first, last, record[(record > first) & (record <= last)])[0]
             out.append([leaf.copy() for leaf in handed_out])  # a card's block reuses its arrays
     carry = block.carry()
     block.close()
@@ -153,7 +153,7 @@ def fmas(text):
 def program(name, K, dtype="float32"):
     """The PTX of a policy on Pareto losses."""
     with jax.enable_x64(dtype == "float64"):
-        return gpu.Program(shape_of(policy_of(name), ENVIRONMENTS["pareto"](K)))
+        return gpu.Assembly(shape_of(policy_of(name), ENVIRONMENTS["pareto"](K)))
 
 
 @pytest.mark.parametrize("name", ["uniinf", "htinf", "thompson"])

@@ -34,7 +34,7 @@ def test_the_cost_of_uniinf_is_within_its_bands(K, architecture):
 
 @pytest.mark.parametrize("name", ["htinf", "robust_ucb", "adar_ucb", "thompson", "ape2", "robust_moss"])
 def test_other_policies_compile(name):
-    ptx = gpu.Program(shape_of(policy_of(name), ENVIRONMENTS["pareto"](10))).ptx
+    ptx = gpu.Assembly(shape_of(policy_of(name), ENVIRONMENTS["pareto"](10))).ptx
     cost = sass.cost(ptx, "sm_80")
     assert cost.registers <= 255
     assert cost.spilled <= 4000

@@ -63,7 +63,7 @@ def test_seeds_that_not_all_have_played_are_left_out_of_the_pairs():
     assert "paired over 20 seeds" in found.verdicts[0].test
     mean = ds.regret.isel(policy=0, environment=0, round=-1, seed=slice(20)).mean()
     assert found.verdicts[0].best.mean == pytest.approx(float(mean))
-    assert any("3 cells with fewer than 32 seeds" in sentence for sentence in sections.troubles(found))
+    assert any("3 pairs with fewer than 32 seeds" in sentence for sentence in sections.troubles(found))
 
 
 def test_cells_that_are_not_played_are_named(tmp_path):
@@ -72,7 +72,7 @@ def test_cells_that_are_not_played_are_named(tmp_path):
     ds["regret"] = ds.regret.where(ds.environment != "pareto[tail_index=1.6]")
     found = findings.find(ds)
     assert [verdict.missing for verdict in found.verdicts] == [["htinf"], []]
-    assert "5 cells not played yet: uniINF[initial_scale=1] in pareto" in next(sections.troubles(found))
+    assert "5 pairs not played yet: uniINF[initial_scale=1] in pareto" in next(sections.troubles(found))
     page = written(ds, tmp_path)
     assert "in 2 of 2 environments played so far" in " ".join(page.split())
     with pytest.raises(ValueError, match="no cell of the study is finished; continue it"):
@@ -122,7 +122,7 @@ def test_cells_that_are_not_played_do_not_hide_failures():
     ds["seeds"] = xr.where(ds.failed >= 0, 32, 0)
     said = list(sections.troubles(findings.find(ds)))
     assert said[0] == "2 games of uniINF[initial_scale=1] failed: their state was not finite (see `failed`)"
-    assert said[1].startswith("11 cells not played yet")
+    assert said[1].startswith("11 pairs not played yet")
 
 
 def test_curves_are_the_summary_to_five_digits():

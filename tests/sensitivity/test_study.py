@@ -54,7 +54,7 @@ def study(**values):
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({}, "asks for nothing; name parameters"),
+        ({}, "names no parameters; add local"),
         ({"locale": ["gap"]}, "unknown key 'locale'; did you mean 'local'"),
         ({"local": ["initial_scal"]}, "sensitivity: .*did you mean 'initial_scale'"),
         ({"local": ["damped"]}, "sensitivity: UniINFVariant.damped cannot be moved: it is static.*be moved: horizon"),

@@ -11,15 +11,17 @@ RECORDED = {
     ("uniinf", "pareto"): "109c9c7a05eda2f7",
     ("htinf", "switching"): "c0e14b745bbb0e96",
     ("robust_ucb", "replay"): "3d929044fa6245dd",
+    ("uniinf_variant", "pareto"): "a6f07e892f321c5a",  # threshold_constant is recorded as threshold, its first name
 }
 
 
 def keys():
-    told = {"moment_order": 1.5, "moment_bound": 2.0}
+    given = {"moment_order": 1.5, "moment_bound": 2.0}
+    variant = {"name": "uniinf_variant", "threshold_constant": 0.5}
     study = jb.Study(
         horizon=100,
         num_seeds=8,
-        policies=[{"name": "uniinf"}, {"name": "htinf", **told}, {"name": "robust_ucb", **told}],
+        policies=[{"name": "uniinf"}, {"name": "htinf", **given}, {"name": "robust_ucb", **given}, variant],
         environments=[
             PARETO,
             {"name": "switching", "law": PARETO, "lengths": [10, 90]},

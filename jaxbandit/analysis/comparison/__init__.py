@@ -17,8 +17,8 @@ from jaxbandit.analysis import growth, statistics
 from jaxbandit.analysis.comparison import writers
 from jaxbandit.analysis.comparison.form import LOWER_BOUND
 from jaxbandit.analysis.comparison.form import Block as Block
-from jaxbandit.analysis.comparison.form import Cell as Cell
 from jaxbandit.analysis.comparison.form import Comparison as Comparison
+from jaxbandit.analysis.comparison.form import Entry as Entry
 from jaxbandit.analysis.comparison.form import Line as Line
 from jaxbandit.analysis.comparison.form import Row as Row
 from jaxbandit.analysis.multiples import NOTE, multiples
@@ -58,7 +58,7 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
         raise ValueError('the table needs `regret` by policy, environment and seed; run a study with keep = "seeds"')
     labels = environment_labels(ds, environments)
     stationary = {label: is_stationary(environments[label]) for label in labels}
-    cells = ds.sizes["policy"] * len(labels)
+    entries = ds.sizes["policy"] * len(labels)
     times = multiples(xr.Dataset({"regret_mean": ds.regret.mean("seed")}), environments)
     blocks = []
     for num_arms in sorted({environments[label].num_arms for label in labels}):
@@ -73,7 +73,7 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
                     ds.regret.sel(policy=policy, environment=label),
                     promised_exponent(str(policy), environments[label], stationary[label]),
                     level,
-                    cells,
+                    entries,
                     times.get((str(policy), label)),
                 )
                 for label in at.values()
@@ -84,7 +84,7 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
             ]
             rows.append(Row(_name(policy), _given(policy), tuple(lines)))
         blocks.append(Block(num_arms, tuple(columns), tuple(rows)))
-    return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level, cells, bool(times)))
+    return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level, entries, bool(times)))
 
 
 def _lower_bound(num_columns: int) -> Row:
@@ -95,10 +95,10 @@ def _lower_bound(num_columns: int) -> Row:
     return Row(LOWER_BOUND, None, lines)
 
 
-def _line(policy: str, kind: str, stochastic: bool, cells: Sequence[Cell | None]) -> Line:
+def _line(policy: str, kind: str, stochastic: bool, entries: Sequence[Entry | None]) -> Line:
     guarantee = guarantees.of(policy)
     worst = guarantee.worst_case if guarantee and stochastic else None
-    return Line(kind, stochastic, proved(policy, stochastic), tuple(cells), worst)
+    return Line(kind, stochastic, proved(policy, stochastic), tuple(entries), worst)
 
 
 def proved(policy: str, stochastic: bool) -> Order | None:
@@ -118,13 +118,13 @@ def measured(
     regret: xr.DataArray,
     promised: float | None,
     level: float = 0.95,
-    cells: int = 1,
+    entries: int = 1,
     multiple: float | None = None,
-) -> Cell | None:
+) -> Entry | None:
     """Returns the table's entry for the regrets of one pair, [seed, round]; None if the pair was not played.
 
-    ``cells`` is the number of entries of the table, for which the verdict on growth is corrected, and ``multiple`` the
-    regret over an asymptotic lower bound.
+    ``entries`` is the number of entries of the table, for which the verdict on growth is corrected, and ``multiple`` is
+    the regret over an asymptotic lower bound.
     """
     rounds = int(regret["round"][-1])
     regret = regret.dropna("round", how="all").dropna("seed", how="any")
@@ -143,10 +143,10 @@ def measured(
             fit = growth.exponent(regret, level=level, num_resamples=RESAMPLES)
             exponent = float(fit.slope), float(fit.low), float(fit.high), float(fit.model_error)
         if growth.enough_doublings(recorded):
-            found = growth.gain_ratio(regret, level=level, cells=cells)
+            found = growth.gain_ratio(regret, level=level, entries=entries)
             ratio = float(found.ratio), float(found.low), float(found.high)
             verdict = str(found.verdict.values)
-    return Cell(
+    return Entry(
         regret=(float(band["mean"]), float(band.low), float(band.high)),
         exponent=exponent,
         promised=promised,
@@ -158,15 +158,15 @@ def measured(
     )
 
 
-def _notes(ds: xr.Dataset, level: float, cells: int, bounded: bool) -> tuple[str, ...]:
+def _notes(ds: xr.Dataset, level: float, entries: int, bounded: bool) -> tuple[str, ...]:
     seeds = ds.attrs.get("num_seeds", ds.sizes["seed"])
     low, high = growth.FLAT
     return (
         f"Mean pseudo-regret over {seeds} seeds with a {100 * level:g}% interval (studentised bootstrap over seeds).",
         f"like log T: the gain of the last doubling of T over the gain {growth.APART} doublings earlier is surely "
-        f"between {low:g} and {high:g} (it stands in parentheses; {100 * level:g}% over all {cells} entries at once); "
-        f"faster than log T: surely above {high:g}; gains still fall: surely below {low:g}; open: neither is sure, and "
-        "more seeds would decide.",
+        f"between {low:g} and {high:g} (it stands in parentheses; {100 * level:g}% over all {entries} entries at "
+        f"once); faster than log T: surely above {high:g}; gains still fall: surely below {low:g}; open: neither is "
+        "sure, and more seeds would decide.",
         f"T^e is the growth over the last {growth.LAST_DOUBLINGS} doublings of T with its {100 * level:g}% interval, "
         "to the digits that the bend of the curve allows; none where mean regret falls or is not positive.",
         "An entry is one instance, and a bound speaks of all instances: growth below a proved order does not confirm "

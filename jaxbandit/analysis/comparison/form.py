@@ -8,7 +8,7 @@ LOWER_BOUND = "Lower bound"  # heads the row that no policy can beat
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class Entry:
     """The entry of one policy in one environment.
 
     Attributes:
@@ -54,7 +54,7 @@ class Line:
     kind: str
     stochastic: bool
     order: Order | None
-    cells: tuple[Cell | None, ...]
+    entries: tuple[Entry | None, ...]
     worst: Order | None = None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxbandit.analysis import escapes, growth
-from jaxbandit.analysis.comparison.form import LOWER_BOUND, Cell, Comparison, Line, Row
+from jaxbandit.analysis.comparison.form import LOWER_BOUND, Comparison, Entry, Line, Row
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -34,8 +34,8 @@ def to_markdown(table: Comparison) -> str:
         for row in block.rows:
             for n, line in enumerate(row.lines):
                 front = [f"**{escapes.markdown(row.policy)}**", *_free(row)] if n == 0 else [""] * 4
-                cells = [_markdown_cell(cell) for cell in line.cells]
-                out.append(_bar([*front, escapes.markdown(_environment(line)), *_proved(line), *cells]))
+                entries = [_markdown_entry(entry) for entry in line.entries]
+                out.append(_bar([*front, escapes.markdown(_environment(line)), *_proved(line), *entries]))
         out.append("")
     return "\n".join([*out, *(f"- {escapes.markdown(note)}" for note in table.notes), ""])
 
@@ -61,7 +61,7 @@ def to_html(table: Comparison) -> str:
                     span = f' rowspan="{len(row.lines)}"'
                     out += [f"<td{span}><b>{text(row.policy)}</b></td>", *(f"<td{span}>{v}</td>" for v in _free(row))]
                 out += [f"<td>{text(value)}</td>" for value in (_environment(line), *_proved(line))]
-                out += [_html_cell(cell) for cell in line.cells] + ["</tr>"]
+                out += [_html_entry(entry) for entry in line.entries] + ["</tr>"]
         out.append("</tbody></table>")
     out += ["<ul>", *(f"<li>{text(note)}</li>" for note in table.notes), "</ul></body></html>\n"]
     return "\n".join(out)
@@ -93,8 +93,8 @@ def to_latex(table: Comparison) -> str:
                 orders = [f"${order.latex}$" for order in (line.order, line.worst) if order]
                 proved = "; ".join(orders) or "--"
                 optimal = "" if line.order is None else _TEX_MARKS["✓" if line.order.optimal else "✗"]
-                cells = [_latex_cell(cell) for cell in line.cells]
-                out.append(" & ".join([*front, escapes.latex(_environment(line)), proved, optimal, *cells]) + r" \\")
+                entries = [_latex_entry(entry) for entry in line.entries]
+                out.append(" & ".join([*front, escapes.latex(_environment(line)), proved, optimal, *entries]) + r" \\")
         out += [r"\bottomrule", r"\end{tabular}}", r"\end{table}", ""]
     out += [r"\begin{itemize}\footnotesize", *(rf"\item {_tex_note(note)}" for note in table.notes), r"\end{itemize}"]
     return "\n".join([*out, ""])
@@ -119,66 +119,66 @@ _SEEN = {
 }
 
 
-def regime(cell: Cell) -> str:
+def regime(entry: Entry) -> str:
     """Returns how regret was seen to grow: the verdict on its gains, and how it lies to a promised power."""
-    if cell.below_zero:
+    if entry.below_zero:
         return "below 0"
-    seen = _SEEN.get(cell.verdict, "too short")
-    if not math.isnan(cell.ratio[0]):
-        seen += f" ({cell.ratio[0]:.2f} [{cell.ratio[1]:.2f}, {cell.ratio[2]:.2f}])"
-    power = f"T^{cell.promised:.2g}" if cell.promised else ""
-    return seen + (f"; above {power}" if cell.above else f"; below {power}" if cell.below else "")
+    seen = _SEEN.get(entry.verdict, "too short")
+    if not math.isnan(entry.ratio[0]):
+        seen += f" ({entry.ratio[0]:.2f} [{entry.ratio[1]:.2f}, {entry.ratio[2]:.2f}])"
+    power = f"T^{entry.promised:.2g}" if entry.promised else ""
+    return seen + (f"; above {power}" if entry.above else f"; below {power}" if entry.below else "")
 
 
-def _exponent(cell: Cell) -> str:
-    """Returns the exponent of T and the multiple of the bound, as far as the cell has them."""
-    multiple = "" if cell.multiple is None else f"{cell.multiple:.2g} × bound"
-    return "; ".join(filter(None, (growth.exponent_text(*cell.exponent), multiple)))
+def _exponent(entry: Entry) -> str:
+    """Returns the exponent of T and the multiple of the bound, as far as the entry has them."""
+    multiple = "" if entry.multiple is None else f"{entry.multiple:.2g} × bound"
+    return "; ".join(filter(None, (growth.exponent_text(*entry.exponent), multiple)))
 
 
-def _markdown_cell(cell: Cell | None) -> str:
-    if cell is None:
+def _markdown_entry(entry: Entry | None) -> str:
+    if entry is None:
         return "–"
-    mean, low, high = _limits(cell)
-    return "<br>".join(filter(None, (f"**{mean}** [{low}, {high}]", _exponent(cell), regime(cell) + _stop(cell))))
+    mean, low, high = _limits(entry)
+    return "<br>".join(filter(None, (f"**{mean}** [{low}, {high}]", _exponent(entry), regime(entry) + _stop(entry))))
 
 
-def _html_cell(cell: Cell | None) -> str:
-    if cell is None:
+def _html_entry(entry: Entry | None) -> str:
+    if entry is None:
         return '<td class="cell">–</td>'
-    mean, low, high = _limits(cell)
-    exponent, seen = _exponent(cell), html.escape(regime(cell) + _stop(cell))
+    mean, low, high = _limits(entry)
+    exponent, seen = _exponent(entry), html.escape(regime(entry) + _stop(entry))
     parts = [f"<b>{mean}</b> [{low}, {high}]", f"<small>{exponent}</small>" if exponent else ""]
     return f'<td class="cell">{"".join(parts)}<small>{seen}</small></td>'
 
 
-def _latex_cell(cell: Cell | None) -> str:
-    if cell is None:
+def _latex_entry(entry: Entry | None) -> str:
+    if entry is None:
         return "--"
-    mean, low, high = (value.replace(",", "{,}") for value in _limits(cell))
+    mean, low, high = (value.replace(",", "{,}") for value in _limits(entry))
     lines = [f"${mean}$ $[{low}, {high}]$"]
-    if exponent := _exponent(cell):
+    if exponent := _exponent(entry):
         power = re.sub(r"T\^([0-9.]+) (\[.*?\])", r"$T^{\1}$ $\2$", exponent)
         lines.append(power.replace("×", r"$\times$"))
-    said = regime(cell).replace("log T", r"$\log T$")
+    said = regime(entry).replace("log T", r"$\log T$")
     said = re.sub(r"T\^([0-9.]+)", r"$T^{\1}$", said)
-    stop = rf" $\dagger$ ($T = {_tex_number(cell.played)}$)" if _stop(cell) else ""
+    stop = rf" $\dagger$ ($T = {_tex_number(entry.played)}$)" if _stop(entry) else ""
     return r"\shortstack[l]{" + r" \\ ".join([*lines, said + stop]) + "}"
 
 
-def _limits(cell: Cell) -> tuple[str, str, str]:
+def _limits(entry: Entry) -> tuple[str, str, str]:
     """Returns mean and limits to three digits of the mean, and to at least one of the interval's half-width."""
-    mean, low, high = cell.regret
+    mean, low, high = entry.regret
     half = (high - low) / 2
     if not half > 0 or not math.isfinite(mean) or mean == 0:
         return number(mean), number(low), number(high)
     place = min(math.floor(math.log10(half)), math.floor(math.log10(abs(mean))) - 2)
-    mean, low, high = (f"{round(value, -place):,.{max(-place, 0)}f}" for value in cell.regret)
+    mean, low, high = (f"{round(value, -place):,.{max(-place, 0)}f}" for value in entry.regret)
     return mean, low, high
 
 
-def _stop(cell: Cell) -> str:
-    return f" † T = {cell.played:,}" if cell.stopped else ""
+def _stop(entry: Entry) -> str:
+    return f" † T = {entry.played:,}" if entry.stopped else ""
 
 
 def _column(value: float) -> str:
@@ -203,8 +203,8 @@ def _free(row: Row) -> list[str]:
     return [*("✗" if name in row.given else "✓" for name in ("α", "σ")), "yes" if "T" in row.given else "no"]
 
 
-def _bar(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _bar(entries: list[str]) -> str:
+    return f"| {' | '.join(entries)} |"
 
 
 _TEX_MARKS = {"✓": r"$\checkmark$", "✗": r"$\times$"}

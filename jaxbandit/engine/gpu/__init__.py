@@ -8,7 +8,7 @@ from jaxbandit.engine.gpu.errors import CardLostError as CardLostError
 from jaxbandit.engine.gpu.errors import NoMemoryError as NoMemoryError
 from jaxbandit.engine.gpu.fleet import differing as differing
 from jaxbandit.engine.gpu.fleet import usable as usable
+from jaxbandit.engine.gpu.games import Assembly as Assembly
 from jaxbandit.engine.gpu.games import Games as Games
-from jaxbandit.engine.gpu.games import Program as Program
 from jaxbandit.engine.gpu.kernel import Kernel as Kernel
 from jaxbandit.engine.native.games import programs_of as programs_of

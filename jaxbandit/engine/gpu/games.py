@@ -23,8 +23,8 @@ SEATS = 2  # blocks in flight on a card: one plays while the host adds up the ta
 ROOM = 0.8  # part of the free memory that blocks may take
 
 
-class Program:
-    """The PTX of the games of a shape.
+class Assembly:
+    """The PTX assembly of the games of a shape.
 
     Attributes:
       shape: Shape of the games.
@@ -67,8 +67,8 @@ class Games:
 
     def __init__(self, shape: Shape, cards: Sequence[Card]):
         began = time.perf_counter()
-        self.shape, self.cards, self.program = shape, list(cards), Program(shape)
-        self._modules = {card.number: card.load(self.program.ptx) for card in cards}
+        self.shape, self.cards, self.assembly = shape, list(cards), Assembly(shape)
+        self._modules = {card.number: card.load(self.assembly.ptx) for card in cards}
         self.seats: queue.SimpleQueue[Seat | None] = queue.SimpleQueue()
         for _ in range(SEATS):
             for card in cards:
@@ -83,8 +83,8 @@ class Games:
     @property
     def lane_bytes(self) -> int:
         """The memory of one game."""
-        kernel = self.program.kernel
-        return -(-(kernel.carry.bytes + kernel.parameters.bytes + self.program.workspace) // WARP) + 8
+        kernel = self.assembly.kernel
+        return -(-(kernel.carry.bytes + kernel.parameters.bytes + self.assembly.workspace) // WARP) + 8
 
     def most_lanes(self) -> int:
         """Returns the games that fill a card: as many as its threads that run at a time, if their memory suffices."""
@@ -187,9 +187,9 @@ class Block:
 
     def __init__(self, games: Games, seat: Seat, parameters: Sequence[np.ndarray], keys: np.ndarray):
         self.games, self.seat, self.num_lanes = games, seat, keys.shape[-1]
-        self._program = games.program
+        self._assembly = games.assembly
         self._groups = -(-self.num_lanes // WARP)
-        layout, shared = self._program.kernel.parameters, self._program.programs.shared
+        layout, shared = self._assembly.kernel.parameters, self._assembly.programs.shared
         memory = layout.allocate(self._groups)
         layout.write(memory, [p for p, s in zip(parameters, shared, strict=True) if not s])
         self._parameters = seat.put("parameters", memory)
@@ -199,19 +199,19 @@ class Block:
         flat = np.pad(keys, ((0, 0), (0, self._groups * WARP - self.num_lanes)), mode="edge")
         ordered = np.ascontiguousarray(np.moveaxis(flat.reshape(2, self._groups, WARP), 0, 1))
         self._keys = seat.put("keys", ordered)
-        self._carry = seat.room("carry", self._groups * self._program.kernel.carry.bytes)
-        self._work = seat.room("work", self._groups * self._program.workspace)
+        self._carry = seat.room("carry", self._groups * self._assembly.kernel.carry.bytes)
+        self._work = seat.room("work", self._groups * self._assembly.workspace)
         seat.wait()
 
     def _pointers(self, name: str, addresses: Sequence[int]) -> int:
         return self.seat.put(name, np.asarray([*addresses, 0], np.uint64))
 
     def _launch(self, name: str, *arguments: int) -> None:
-        self.seat.module.launch(name, self._groups * WARP, self.seat.stream, [*arguments, self._program.workspace])
+        self.seat.module.launch(name, self._groups * WARP, self.seat.stream, [*arguments, self._assembly.workspace])
 
     def start(self, carry: Sequence[np.ndarray] | None = None) -> None:
         """Sets the games to round 0, or to a carry; the leaves of a carry end in the lane axis."""
-        seat, layout = self.seat, self._program.kernel.carry
+        seat, layout = self.seat, self._assembly.kernel.carry
         if carry is not None:
             memory = layout.allocate(self._groups)
             layout.write(memory, carry)
@@ -222,29 +222,29 @@ class Block:
 
     def carry(self) -> list[np.ndarray]:
         """Returns copies of the carry's leaves, lanes last."""
-        layout = self._program.kernel.carry
+        layout = self._assembly.kernel.carry
         memory = layout.allocate(self._groups)
         self.seat.card.get(memory, self._carry, self.seat.stream)
         self.seat.wait()
         return layout.read(memory, self.num_lanes)
 
-    def advance(self, t: int, until: int, stops: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def advance(self, t: int, until: int, record: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Plays rounds t + 1 to ``until``, as ``native.Block.advance`` does; the next call reuses the arrays."""
         seat, lanes = self.seat, self._groups * WARP
-        stops = np.ascontiguousarray(stops, np.int64)
-        programs = self._program.programs
+        record = np.ascontiguousarray(record, np.int64)
+        programs = self._assembly.programs
         arrays, addresses = [], []
-        for name, rows, leaves in (("out", len(stops), programs.handed_out), ("trace", until - t, programs.traced)):
+        for name, rows, leaves in (("out", len(record), programs.handed_out), ("trace", until - t, programs.traced)):
             arrays.append(
                 [seat.array((name, n), (rows, *leaf.shape, lanes), leaf.dtype) for n, leaf in enumerate(leaves)]
             )
             addresses.append([seat.room((name, n), array.nbytes) for n, array in enumerate(arrays[-1])])
         pointers = [self._pointers(name, where) for name, where in zip(("outs", "traces"), addresses, strict=True)]
-        where = seat.put("stops", stops)
+        where = seat.put("record", record)
         self._launch(
             "play",
             *(self._parameters, self._carry, self._keys, self._shared, self._work, *pointers),
-            *(0, self._groups, lanes, t, where, len(stops), until),
+            *(0, self._groups, lanes, t, where, len(record), until),
         )
         for array, address in zip((*arrays[0], *arrays[1]), (*addresses[0], *addresses[1]), strict=True):
             seat.card.get(array, address, seat.stream)

@@ -206,16 +206,16 @@ class Block:
         """Returns copies of the carry's leaves, lanes last."""
         return self.games.writer.carry.read(self._carry, self.num_lanes)
 
-    def advance(self, t: int, until: int, stops: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def advance(self, t: int, until: int, record: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Plays rounds t + 1 to ``until``.
 
         Returns:
-          Each leaf of the tally at the recorded rounds among ``stops``, [stops, ..., lanes]; and, if the plan has a
+          Each leaf of the tally at the rounds of ``record``, [record, ..., lanes]; and, if the plan has a
           trace, each leaf of the outcome of every round, [rounds, ..., lanes].
         """
         lanes = self._groups * self.games.width
-        stops = np.ascontiguousarray(stops, np.int64)
-        outs = [np.empty((len(stops), *leaf.shape, lanes), leaf.dtype) for leaf in self.games.programs.handed_out]
+        record = np.ascontiguousarray(record, np.int64)
+        outs = [np.empty((len(record), *leaf.shape, lanes), leaf.dtype) for leaf in self.games.programs.handed_out]
         traced = [np.empty((until - t, *leaf.shape, lanes), leaf.dtype) for leaf in self.games.programs.traced]
         out_pointers, traced_pointers = _pointers(outs), _pointers(traced)
         self.games._play(
@@ -230,8 +230,8 @@ class Block:
             self._groups,
             lanes,
             t,
-            _address(stops),
-            len(stops),
+            _address(record),
+            len(record),
             until,
         )
         for out in (*outs, *traced):

@@ -95,7 +95,7 @@ class Reflected(Law):
         return of_arm(self.shift, arm) - self.law.loss(t, arm, key)
 
     def points(self, arm: int) -> Points:
-        """Returns losses and probabilities that stand for the law of an arm; on the host."""
+        """Returns losses and probabilities that represent the law of an arm; on the host."""
         values, weights = self.law.points(arm)
         return at(self.shift, arm) - values, weights
 
