@@ -52,6 +52,7 @@ WITHIN = (  # modules of the first row, in their order
     "interrupt",
 )
 FOR_AUTHORS = {"types", "random", "arms", "simplex", "checks"}  # what a policy or an environment may import
+BY_NAME = {"__init__", "sensitivity", "studies"}  # import a module whose name is computed: lazily, or a user's
 MOST_MODULES, MOST_LINES = 14, 320
 
 
@@ -68,20 +69,43 @@ def unit(path: pathlib.Path) -> str:
 parsed = functools.cache(ast.parse)
 
 
+def chain(node: ast.AST) -> str:
+    """Returns an attribute of a name with its dots, such as ``engine.runner.run``; empty for any other expression."""
+    if isinstance(node, ast.Attribute):
+        before = chain(node.value)
+        return before and f"{before}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def imports(source: str) -> list[tuple[str, str]]:
-    """Every import from the package, at the top of a file or inside of a function: (unit, what is named there)."""
+    """Returns what a file imports from the package, at its top or inside of a function: (unit, name in it).
+
+    ``import_module("jaxbandit.engine")``, ``__import__("jaxbandit.engine")`` and attributes of an imported package,
+    such as ``engine.runner.run``, count as imports too. The unit is empty if the import hides it.
+    """
+    dotted, bound, nodes = [], {}, list(ast.walk(parsed(source)))
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            where = "." * node.level + (node.module or "")
+            dotted += [f"{where}.{alias.name}" for alias in node.names]
+            bound |= {alias.asname or alias.name: f"{where}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            dotted += [alias.name for alias in node.names]
+            bound |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        elif isinstance(node, ast.Call) and chain(node.func).split(".")[-1] in ("import_module", "__import__"):
+            named = node.args[0] if node.args else None
+            dotted.append(str(named.value) if isinstance(named, ast.Constant) else "..computed")
+    for name in filter(None, (chain(node) for node in nodes if isinstance(node, ast.Attribute))):
+        first, _, rest = name.partition(".")
+        dotted.append(f"{bound.get(first, first)}.{rest}")
     found = []
-    for node in ast.walk(parsed(source)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "jaxbandit":
-            inside = node.module.split(".")[1:]
-            for alias in node.names:
-                first, *rest = [*inside, alias.name]
-                found.append((first if first in RANK else "__init__", ".".join(rest)))
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] == "jaxbandit":
-                    first, *rest = [*alias.name.split(".")[1:], "__init__"]
-                    found.append((first, ".".join(rest)))
+    for name in dotted:
+        top, *parts = name.split(".")
+        if top == "jaxbandit":
+            inside = parts[0] if parts and parts[0] in RANK else "__init__"
+            found.append((inside, ".".join(parts[1:])))
+        elif not top:
+            found.append(("", name))
     return found
 
 
@@ -90,6 +114,10 @@ def complaints(own: str, source: str) -> list[str]:
     said = []
     for name, what in imports(source):
         if name == own:
+            continue
+        if not name:
+            if own not in BY_NAME or what != "..computed":
+                said.append(f"{own} imports {what}, which hides the package; write jaxbandit.PACKAGE.NAME")
             continue
         if own in WITHIN and name in WITHIN:
             allowed = WITHIN.index(name) < WITHIN.index(own)
@@ -101,7 +129,7 @@ def complaints(own: str, source: str) -> list[str]:
             said.append(f"{own} imports {name}, which is not for authors of policies and environments")
         if own == "engine" and name in ("theory", "policies", "environments"):
             said.append(f"engine imports {name}: it plays any class with the right methods and knows none of them")
-        if name == "engine" and what and what not in engine.__all__:
+        if name == "engine" and what and what.split(".")[0] not in engine.__all__:
             said.append(f"{own} imports engine.{what}, which engine/__init__.py does not list")
     return said
 
@@ -122,6 +150,18 @@ def test_packages_import_only_what_stands_below_them():
         ("runs", "from jaxbandit.engine.runner import run"),
         ("types", "from jaxbandit import arms"),
         ("engine", "from jaxbandit.policies import POLICIES"),
+        ("policies", "from ..engine import Engine"),
+        ("policies", "from .. import engine"),
+        ("policies", "from . import uniinf"),
+        ("policies", 'import importlib\nimportlib.import_module("jaxbandit.engine")'),
+        ("policies", 'from importlib import import_module\nimport_module("..engine", __package__)'),
+        ("policies", 'import importlib\nimportlib.import_module("jaxbandit" + ".engine")'),
+        ("policies", '__import__("jaxbandit.engine")'),
+        ("policies", "from jaxbandit import engine\nengine.runner.run"),
+        ("runs", "from jaxbandit import engine\nengine.runner.run"),
+        ("runs", "from jaxbandit import engine as games\ngames.runner.run"),
+        ("runs", "import jaxbandit.engine as games\ngames.runner.run"),
+        ("runs", "import jaxbandit.engine\njaxbandit.engine.runner.run"),
     ],
 )
 def test_a_forbidden_import_is_noticed(own, source):
