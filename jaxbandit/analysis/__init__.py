@@ -4,3 +4,17 @@
 environments, ``ranks`` paired tests between policies, ``risk`` rare failures and what a win in the mean needs,
 ``final`` the summary of a study at its last round, and ``comparison`` the measured Table 1.
 """
+
+__all__ = [
+    "comparison",
+    "final",
+    "gaps",
+    "growth",
+    "multiples",
+    "outcomes",
+    "paired",
+    "ranks",
+    "risk",
+    "statistics",
+    "table",
+]

@@ -3,3 +3,5 @@
 ``labels`` names variables, policies and environments; ``results`` builds the dataset and its
 summary.
 """
+
+__all__ = ["labels", "results"]

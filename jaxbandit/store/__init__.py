@@ -5,3 +5,5 @@ reads one of them, ``cover`` compares needed seeds with stored ones, ``writing``
 next games are played, and ``assemble`` opens a directory as one dataset. ``seal`` gives every file a digest and
 compares it, and ``manifest`` checks the content of ``store.json``.
 """
+
+__all__ = ["assemble", "cellfile", "cells", "cover", "directory", "seal", "writing"]

@@ -4,3 +4,5 @@
 makes entries from policies and environments. ``sections`` and ``figures`` check the optional sections and figures,
 ``quick`` cuts a study down, and ``study_file`` reads the text and words its errors.
 """
+
+__all__ = ["entries", "figures", "limits", "recorded", "renamed", "sections", "shipped", "sources", "study"]
