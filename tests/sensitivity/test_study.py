@@ -131,6 +131,7 @@ def test_the_command_prints_tables_and_leaves_figures(tmp_path):
     assert figures == {"local.svg", "sobol.svg", "response.svg", "morris.svg"}
     again = CliRunner().invoke(app, [*command, "--json"])
     found = json.loads(again.output)
+    assert [row["kind"] for row in found["results"]] == ["local", "local", "sobol", "sobol", "morris", "morris"]
     assert [row["elasticity"] for row in found["local"]] == pytest.approx([1, 1])  # uniform play is linear in the gap
 
 
