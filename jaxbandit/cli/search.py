@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jaxbandit.search.study import Found
 
 KEPT_STEPS = "the steps so far are kept"
-KEPT_RESULTS = "finished results are kept"
+KEPT_POINTS = "finished points are kept"
 
 
 def sensitivity(

@@ -2,7 +2,8 @@
 
 ``local`` computes derivatives by coupled differences, and ``score`` checks them with another estimator. ``sobol``
 divides the variance of regret among the parameters, and ``morris`` finds the parameters that matter with few points.
-``run`` computes those that a study file asks for, and ``tables`` and ``figures`` show the results.
+``run`` computes those that a study file asks for, and ``tables`` and ``figures`` show the results. ``kept`` stores
+finished points, so that an interrupted run continues.
 """
 
 from jaxbandit.sensitivity.figures import bars, curves, draw

@@ -10,6 +10,7 @@ import xarray as xr
 
 from jaxbandit.engine import Engine
 from jaxbandit.random import PRNG
+from jaxbandit.sensitivity.kept import Kept
 from jaxbandit.sensitivity.local import local
 from jaxbandit.sensitivity.morris import morris
 from jaxbandit.sensitivity.points import Pairs, pairs_of
@@ -35,6 +36,8 @@ def run(
     notice: Callable[[str, bool], None] | None = None,
 ) -> dict[str, xr.Dataset]:
     """Plays the ``[sensitivity]`` section of a study, except for results that the directory already holds.
+
+    Finished points are stored while the others are played, so the same call continues after an interruption.
 
     Args:
       study: A study with a section ``[sensitivity]``.
@@ -80,8 +83,10 @@ def run(
                 notice(kind, there)
             if not there:
                 about = {"jaxbandit": __version__, "commit": commit(), "quick": int(study.is_quick)}
-                ds = play(engine).assign_attrs(title=study.title, key=key, **about)
+                finished = Kept(store.directory, kind, key)
+                ds = play(engine, finished).assign_attrs(title=study.title, key=key, **about)
                 store.write(path, seal.dataset_bytes(ds))
+                finished.forget()
             results[kind] = load(directory)[kind]
     return results
 
@@ -96,7 +101,7 @@ def load(directory: str | os.PathLike) -> dict[str, xr.Dataset]:
     return results
 
 
-def _asked(study: Study, section: Sensitivity) -> Mapping[str, Callable[[Engine | None], xr.Dataset]]:
+def _asked(study: Study, section: Sensitivity) -> Mapping[str, Callable[[Engine | None, Kept], xr.Dataset]]:
     common: dict[str, Any] = {
         "horizon": study.horizon,
         "num_seeds": study.num_seeds,
@@ -104,18 +109,25 @@ def _asked(study: Study, section: Sensitivity) -> Mapping[str, Callable[[Engine 
         "dtype": study.dtype,
     }
     box = common | {"num_seeds": section.num_seeds or study.num_seeds, "scale": section.scale, "level": section.level}
-    asked: dict[str, Callable[[Engine | None], xr.Dataset]] = {}
+    asked: dict[str, Callable[[Engine | None, Kept], xr.Dataset]] = {}
     if section.local:
-        asked["local"] = lambda engine: local(
-            study, None, section.local, step=section.step, check_seeds=section.check_seeds, engine=engine, **common
+        asked["local"] = lambda engine, kept: local(
+            study,
+            None,
+            section.local,
+            step=section.step,
+            check_seeds=section.check_seeds,
+            engine=engine,
+            kept=kept,
+            **common,
         )
     if section.box and "sobol" in section.methods:
-        asked["sobol"] = lambda engine: sobol(
-            study, None, section.box, num_points=section.num_points, engine=engine, **box
+        asked["sobol"] = lambda engine, kept: sobol(
+            study, None, section.box, num_points=section.num_points, engine=engine, kept=kept, **box
         )
     if section.box and "morris" in section.methods:
-        asked["morris"] = lambda engine: morris(
-            study, None, section.box, num_trajectories=section.num_trajectories, engine=engine, **box
+        asked["morris"] = lambda engine, kept: morris(
+            study, None, section.box, num_trajectories=section.num_trajectories, engine=engine, kept=kept, **box
         )
     return asked
 
