@@ -19,9 +19,10 @@ _said: set[str] = set()
 
 def chosen(shape: Shape, way: str | None = None) -> Any:
     """Returns the native games of a shape, or None if the scan plays them; warns once if the scan is a fallback."""
-    if (sentence := machine.untested_jax()) and sentence not in _said:
-        _said.add(sentence)
-        warnings.warn(sentence, stacklevel=2)
+    for sentence in (machine.untested_jax(), machine.untested_python()):
+        if sentence and sentence not in _said:
+            _said.add(sentence)
+            warnings.warn(sentence, stacklevel=2)
     if way == "scan" or (way is None and jax.default_backend() not in KINDS):
         return None
     if shape in _reasons:
