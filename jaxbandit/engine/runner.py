@@ -108,6 +108,8 @@ class Engine:
                 return games, games.threads
             except native.UnsupportedError:
                 pass  # the CPUs cannot play it natively either, and the next line warns
+            except gpu.CardLostError as error:
+                gpu.warn_once(f"{error.problem}. The CPUs play instead; no result is lost", gpu.NO_CARD_LEFT)
             except gpu.CardError as error:
                 if self.devices == "gpu":
                     raise
@@ -181,9 +183,11 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
         if isinstance(error, gpu.NoMemoryError) and config.devices == "gpu":
             raise
         left = job.num_lanes - finished[0]
-        warnings.warn(
-            f"{error.problem}. The CPUs play the {left:,} games that are not finished; no result is lost", stacklevel=3
-        )
+        sentence = f"{error.problem}. The CPUs play the {left:,} games that are not finished; no result is lost"
+        if isinstance(error, gpu.CardLostError):
+            gpu.warn_once(sentence, gpu.NO_CARD_LEFT)
+        else:
+            warnings.warn(sentence, stacklevel=3)
         config = dataclasses.replace(config, devices="cpu", way="native", block=None)
         games, threads = config.games(shape)
         timing.devices.add(described(games, threads))
@@ -196,14 +200,12 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
 def _play(
     job: Job, shape: Shape, games, threads: int, config: Engine, sink: Sink, counter, keeper, first_lane: int = 0
 ) -> None:
-    width = config.lanes(games, threads, job.num_lanes - first_lane)
     traced: list[Any] = []  # games that hand out every round; compiled when a block has a traced seed
     wide = shape.dtype == "float64"
     (policies, policy_of), (environments, environment_of) = (_distinct(side) for side in zip(*job.pairs, strict=True))
     stacked = _stacked(policies, shape.dtype), _stacked(environments, shape.dtype)
     gaps = [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in environments]
     pace, key = blocks.Pace(config.chunk), random.seed_words(job.seed)
-    said: set[str] = set()  # messages about cards
 
     def play(first: int, halt: threading.Event) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         numbers = np.arange(first, min(first + width, job.num_lanes))
@@ -232,15 +234,14 @@ def _play(
                 except gpu.CardLostError as error:
                     if all(card.lost for card in playing.cards):
                         raise
-                    if (sentence := f"{error.problem}. The other cards play its games") not in said:
-                        said.add(sentence)
-                        warnings.warn(sentence, stacklevel=2)
+                    gpu.warn_once(f"{error.problem}. The other cards play its games")
                     counter.add(-sum(done))
         variables["regret"] = tallies.regret(variables, gaps, played_in, job.record)
         variables.pop("gap", None)
         return numbers, variables
 
     try:
+        width = config.lanes(games, threads, job.num_lanes - first_lane)
         workers.in_order(play, range(first_lane, job.num_lanes, width), threads, lambda played: sink(*played))
     finally:
         for opened in {id(one): one for one in (games, *traced) if isinstance(one, gpu.Games)}.values():

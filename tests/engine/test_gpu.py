@@ -1,5 +1,6 @@
 """Cards behind a stand-in for the CUDA driver, which executes the PTX by an interpreter: memory, streams, failures."""
 
+import re
 import time
 import warnings
 
@@ -23,6 +24,7 @@ CALLS = [
     *("cuMemcpyDtoHAsync", "cuModuleLoadData", "cuModuleGetFunction", "cuStreamCreate", "cuLaunchKernel"),
     *("cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuStreamSynchronize"),
 ]
+FREEING = ["cuCtxSetCurrent", "cuMemFree"]  # calls that a run also makes when its games are done
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +60,14 @@ def simulated(engine=None, seeds=SEEDS, **rest):
 def assert_same(a, b):
     for name in a.data_vars:
         np.testing.assert_array_equal(a[name].values, b[name].values, err_msg=str(name))
+
+
+def heard(work):
+    """The result of a function and the warnings about cards that it gives."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        result = work()
+    return result, [str(one.message) for one in said if "guarantee" not in str(one.message)]
 
 
 GPU = jb.Engine(devices="gpu")
@@ -145,26 +155,26 @@ def test_lanes_come_from_cores_and_memory(machine):
 def test_a_failure_of_any_call_is_clear_and_loses_nothing(machine, function):
     wanted = simulated(seeds=64)
     api = machine()
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        simulated(GPU, seeds=64)
-        count = api.calls[function]
-        assert count, "the engine calls it"
-        for number in sorted({1, (count + 1) // 2, count}):
-            fleet.forget()
-            api = machine()
-            api.failures[function, number] = CUresult.CUDA_ERROR_LAUNCH_FAILED
-            try:
-                assert_same(simulated(GPU, seeds=64), wanted)
-            except gpu.CardError as error:
-                assert "CPUs" in str(error) or function in str(error)
-                said.append(error)
-    if function == "cuMemFree":  # memory is freed when all games are done, so that a failure is of no interest
-        assert len(said) <= 1
-        return
-    texts = " ".join(str(getattr(one, "message", one)) for one in said)
-    assert f"{function} failed" in texts or f"failed in {function}" in texts
-    assert "CUDA_ERROR_LAUNCH_FAILED (719)" in texts
+    fleet.usable()
+    checked = api.calls[function]  # calls that look for cards and check them
+    simulated(GPU, seeds=64)
+    count = api.calls[function]
+    assert count, "the engine calls it"
+    for number in {1, checked, checked + 1, (checked + count) // 2, count} & set(range(1, count + 1)):
+        fleet.forget()
+        machine().failures[function, number] = CUresult.CUDA_ERROR_LAUNCH_FAILED
+        if number <= checked:
+            with pytest.raises(gpu.CardError, match="To play on the CPUs, leave out --device gpu") as error:
+                simulated(GPU, seeds=64)
+            said = [str(error.value)]
+        else:
+            found, said = heard(lambda: simulated(GPU, seeds=64))
+            assert_same(found, wanted)
+            assert all("The CPUs play" in one and "no result is lost" in one for one in said)
+            if function in FREEING and not said:  # all games are done
+                continue
+        assert len(said) == 1, (number, checked, count)
+        assert re.search(rf"({function} failed|failed in {function}): CUDA_ERROR_LAUNCH_FAILED \(719\)", said[0])
 
 
 def test_a_card_lost_in_the_middle_leaves_its_games_to_the_cpus(machine):
@@ -176,8 +186,54 @@ def test_a_card_lost_in_the_middle_leaves_its_games_to_the_cpus(machine):
         found = simulated(GPU)
     assert_same(found, simulated())
     assert "core" in found.attrs["device"]
-    with pytest.raises(gpu.CardError, match="all cards failed earlier"):
-        simulated(GPU)
+    again, said = heard(lambda: simulated(GPU))
+    assert_same(again, found)
+    assert "Stand-in" not in again.attrs["device"]
+    assert not said, "one warning of a loss suffices"
+
+
+PHASES = [
+    *("cuModuleLoadData", "cuModuleGetFunction", "cuStreamCreate", "cuMemGetInfo"),
+    *("cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuMemAlloc", "cuMemcpyHtoDAsync", "cuLaunchKernel"),
+    *("cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuMemFree"),
+]
+
+
+def three():
+    """A study of three shapes, which are played one after the other."""
+    policies = [jb.UniINF(horizon=HORIZON), jb.HTINF(moment_order=1.5, moment_bound=2.0), jb.UCB1()]
+    return jb.Study(horizon=HORIZON, num_seeds=64, policies=policies, environments=[PARETO])
+
+
+def cells(directory):
+    """The bytes of a directory's cells, by name."""
+    return {path.name: path.read_bytes() for path in (directory / "cells").iterdir()}
+
+
+@pytest.fixture
+def of_the_cpus(tmp_path):
+    """The cells of the study above, played by the CPUs."""
+    jb.run(three(), tmp_path / "cpu")
+    return cells(tmp_path / "cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_study_of_several_shapes_survives_a_loss_in_each_phase(machine, monkeypatch, tmp_path, of_the_cpus, count):
+    monkeypatch.setattr(proof, "RECORDED", {})  # the calls of the check are not of interest here
+    api = machine(cards=count)
+    jb.run(three(), tmp_path / "whole", engine=GPU)
+    assert cells(tmp_path / "whole") == of_the_cpus
+    for function in PHASES:
+        fleet.forget()
+        broken, directory = machine(cards=count), tmp_path / function
+        broken.failures[function, api.calls[function] // 2] = CUresult.CUDA_ERROR_LAUNCH_FAILED  # in the second shape
+        _, said = heard(lambda directory=directory: jb.run(three(), directory, engine=GPU))
+        assert cells(directory) == of_the_cpus
+        assert len(said) == 1, (function, said)
+        assert f"failed in {function}" in said[0]
+        assert ("The CPUs play" if count == 1 else "The other cards play its games") in said[0]
+        assert count == 1 or sum(card.launches for card in broken.cards) > 6, "the other card plays on"
 
 
 @pytest.mark.slow
@@ -210,10 +266,7 @@ def test_no_memory_is_an_error_with_a_remedy(machine):
 
 def test_a_card_that_computes_otherwise_is_refused(machine):
     machine(edit=lambda text: text.replace("div.rn.f32", "div.approx.f32"))
-    with (
-        pytest.warns(UserWarning, match="is not used: its bits differ from the recorded ones in float32"),
-        pytest.raises(gpu.CardError, match=r"no card reproduces the recorded digests.*jaxbandit bench"),
-    ):
+    with pytest.raises(gpu.CardError, match=r"does not reproduce the recorded digests in float32.*jaxbandit bench"):
         simulated(GPU)
 
 

@@ -4,15 +4,15 @@ import contextlib
 import math
 import queue
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 
 from jaxbandit.engine import workers
-from jaxbandit.engine.gpu.card import Card
-from jaxbandit.engine.gpu.errors import CardError, CardLostError, NoMemoryError
+from jaxbandit.engine.gpu.card import Card, Module
+from jaxbandit.engine.gpu.errors import CardError, CardLostError, NoMemoryError, warn_once
 from jaxbandit.engine.gpu.kernel import WARP, Kernel
 from jaxbandit.engine.native import cache
 from jaxbandit.engine.native.games import programs_of
@@ -21,6 +21,8 @@ from jaxbandit.engine.shape import Shape
 VERSION = 1  # version of the lowering for cards: raise it when the same program becomes other PTX
 SEATS = 2  # blocks in flight on a card: one plays while the host adds up the tallies of the other
 ROOM = 0.8  # part of the free memory that blocks may take
+
+Result = TypeVar("Result")
 
 
 class Program:
@@ -67,13 +69,30 @@ class Games:
 
     def __init__(self, shape: Shape, cards: Sequence[Card]):
         began = time.perf_counter()
+        self._modules: dict[int, Module] = {}
         self.shape, self.cards, self.program = shape, list(cards), Program(shape)
-        self._modules = {card.number: card.load(self.program.ptx) for card in cards}
         self.seats: queue.SimpleQueue[Seat | None] = queue.SimpleQueue()
-        for _ in range(SEATS):
-            for card in cards:
-                self.seats.put(Seat(card, self._modules[card.number]))
+        for seats in zip(*self._on_every_card(self._open), strict=True):  # the first seat of every card, then the next
+            for seat in seats:
+                self.seats.put(seat)
         self.compile_seconds = time.perf_counter() - began
+
+    def _open(self, card: Card) -> "list[Seat]":
+        module = self._modules[card.number] = card.load(self.program.ptx)
+        return [Seat(card, module) for _ in range(SEATS)]
+
+    def _on_every_card(self, work: "Callable[[Card], Result]") -> "list[Result]":
+        """Returns the results of a function of a card. A card that fails plays no more, as long as others are left."""
+        found = []
+        for card in list(self.cards):
+            try:
+                found.append(work(card))
+            except CardError as error:
+                if self.cards == [card]:
+                    raise
+                self.cards.remove(card)
+                warn_once(f"{error.problem}. The other cards play its games")
+        return found
 
     @property
     def threads(self) -> int:
@@ -88,11 +107,12 @@ class Games:
 
     def most_lanes(self) -> int:
         """Returns the games that fill a card: as many as its threads that run at a time, if their memory suffices."""
-        found = []
-        for card in self.cards:
+
+        def most(card: Card) -> int:
             fitting = int(card.free_bytes() * ROOM) // (SEATS * self.lane_bytes)
-            found.append(min(self._modules[card.number].resident("play"), fitting))
-        return max(WARP, min(found) // WARP * WARP)
+            return min(self._modules[card.number].resident("play"), fitting)
+
+        return max(WARP, min(self._on_every_card(most)) // WARP * WARP)
 
     def block(self, parameters: Sequence[np.ndarray], keys: np.ndarray) -> "Block":
         """Returns a block of games, as ``native.Games.block`` does; it waits for a free seat.
