@@ -122,18 +122,19 @@ class Engine:
     def lanes(self, games: Any, threads: int, num_lanes: int) -> int:
         """Returns the number of games of a block: as many as fit its memory, and no fewer blocks than threads.
 
-        If there are many games, each core gets a few blocks, so that a slow core does not delay the others.
+        If there are many games, each core gets a few blocks, so that a slow core does not delay the others. A card
+        gets blocks as large as it can hold instead, because it is fast only if it plays many games at a time.
         """
         if self.block:
             return self.block
-        if isinstance(games, gpu.Games):
+        if on_cards := isinstance(games, gpu.Games):
             fitting = games.most_lanes()
         else:
             most, size = MOST_LANES, BLOCK_BYTES
             if isinstance(games, scan.Games) and games.platform != "cpu":
                 most, size = SCAN_LANES * games.mesh.size, SCAN_BYTES * games.mesh.size
             fitting = max(64, min(most, size // max(games.lane_bytes, 1)))
-        turns = min(max(num_lanes // threads // TURN_LANES, 1), MOST_TURNS) if threads > 1 else 1
+        turns = min(max(num_lanes // threads // TURN_LANES, 1), MOST_TURNS) if threads > 1 and not on_cards else 1
         each = -(-num_lanes // (threads * turns))
         width = getattr(games, "width", 1)
         even = -(-each // -(-each // fitting))

@@ -147,6 +147,15 @@ def test_lanes_come_from_cores_and_memory(machine):
     assert games.most_lanes() * games.lane_bytes * 2 <= 1 << 20
 
 
+@pytest.mark.slow
+def test_a_card_plays_as_many_games_at_a_time_as_it_can_hold(machine):
+    shape = shape_of(jb.UniINF(horizon=HORIZON), PARETO)
+    for count, blocks in ((1, {320: 160, 65_536: 32_768, 400_000: 50_016}), (2, {65_536: 16_384})):
+        games = gpu.Games(shape, cards.visible(machine(cards=count, multiprocessors=512)))
+        assert games.most_lanes() == 65_536
+        assert {number: GPU.lanes(games, games.threads, number) for number in blocks} == blocks
+
+
 # Failures
 
 
