@@ -119,16 +119,17 @@ class Engine:
             return found, self.cores()
         return scan.Games(shape, self.jax_devices()), 1
 
-    def lanes(self, games: Any, threads: int, num_lanes: int) -> int:
+    def lanes(self, games: Any, threads: int, num_lanes: int, rows: int = 1) -> int:
         """Returns the number of games of a block: as many as fit its memory, and no fewer blocks than threads.
 
         If there are many games, each core gets a few blocks, so that a slow core does not delay the others. A card
-        gets blocks as large as it can hold instead, because it is fast only if it plays many games at a time.
+        gets blocks as large as it can hold instead, because it is fast only if it plays many games at a time. Its
+        memory also holds the tallies of the recorded rounds, the ``rows``.
         """
         if self.block:
             return self.block
         if on_cards := isinstance(games, gpu.Games):
-            fitting = games.most_lanes()
+            fitting = games.most_lanes(rows)
         else:
             most, size = MOST_LANES, BLOCK_BYTES
             if isinstance(games, scan.Games) and games.platform != "cpu":
@@ -242,7 +243,7 @@ def _play(
         return numbers, variables
 
     try:
-        width = config.lanes(games, threads, job.num_lanes - first_lane)
+        width = config.lanes(games, threads, job.num_lanes - first_lane, len(job.record))
         workers.in_order(play, range(first_lane, job.num_lanes, width), threads, lambda played: sink(*played))
     finally:
         for opened in {id(one): one for one in (games, *traced) if isinstance(one, gpu.Games)}.values():

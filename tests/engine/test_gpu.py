@@ -148,6 +148,18 @@ def test_lanes_come_from_cores_and_memory(machine):
 
 
 @pytest.mark.slow
+def test_blocks_leave_memory_for_tallies_and_tables(machine):
+    table = np.random.default_rng(0).uniform(size=(30_000, 2))
+    games = {"horizon": HORIZON, "num_seeds": 3000, "record": list(range(1, HORIZON + 1))}
+    for environment, kib in ((PARETO, 500), (jb.Replay(table), 1000)):
+        fleet.forget()
+        machine(multiprocessors=1000, memory=kib << 10)
+        found = jb.simulate(jb.UCB1(), environment, **games, engine=GPU)
+        assert_same(found, jb.simulate(jb.UCB1(), environment, **games))
+        assert "core" not in found.attrs["device"]
+
+
+@pytest.mark.slow
 def test_a_card_plays_as_many_games_at_a_time_as_it_can_hold(machine):
     shape = shape_of(jb.UniINF(horizon=HORIZON), PARETO)
     for count, blocks in ((1, {320: 160, 65_536: 32_768, 400_000: 50_016}), (2, {65_536: 16_384})):
@@ -269,8 +281,24 @@ def test_progress_ends_at_the_total_after_a_loss(machine):
 
 def test_no_memory_is_an_error_with_a_remedy(machine):
     machine(memory=1 << 17)
-    with pytest.raises(gpu.CardError, match=r"no memory left for .* MiB of a block. Pass a smaller Engine\(block="):
+    remedy = r"Run fewer seeds at a time \(--num-seeds, or Engine\(block=...\) in Python\), or end other programs"
+    with pytest.raises(gpu.CardError, match=rf"no memory left for .* MiB of a block. {remedy}"):
         simulated(jb.Engine(devices="gpu", block=2048), seeds=2048)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["cuDevicePrimaryCtxRetain", "cuMemAlloc", "cuModuleLoadData"])
+def test_no_memory_at_the_start_is_not_taken_for_wrong_bits(machine, function):
+    machine().failures[function, 1] = CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    with pytest.raises(gpu.CardError, match=r"Stand-in 0 \(card 0\) has no memory left.*End other programs") as error:
+        simulated(GPU)
+    assert "digests" not in str(error.value)
+    fleet.forget()
+    machine(cards=2).failures[function, 1] = CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    found, said = heard(lambda: simulated(GPU, seeds=32))
+    assert found.attrs["device"] == "native: 1 x Stand-in 1"
+    assert len(said) == 1
+    assert re.search(r"Stand-in 0 \(card 0\) has no memory left.* The other cards play", said[0])
 
 
 def test_a_card_that_computes_otherwise_is_refused(machine):

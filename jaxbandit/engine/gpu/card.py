@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit.engine.gpu.errors import ON_CPUS, CardError, CardLostError, NoMemoryError
+from jaxbandit.engine.gpu.errors import MAKE_ROOM, ON_CPUS, CardError, CardLostError, NoMemoryError
 from jaxbandit.engine.native.processor import THREADS
 
 OLDEST = (7, 0)  # oldest compute capability, that of the PTX
@@ -133,7 +133,7 @@ class Card:
     def _checked(self, function: str, *arguments: Any) -> Any:
         code, *values = getattr(self._api, function)(*arguments)
         if int(code) == OUT_OF_MEMORY:
-            raise NoMemoryError(f"{self.name} (card {self.number}) has no memory left")
+            raise NoMemoryError(f"{self.name} (card {self.number}) has no memory left", MAKE_ROOM)
         if code:
             raise CardLostError(f"{self.name} (card {self.number}) failed in {function}: {_name(self._api, code)}")
         return values[0] if len(values) == 1 else tuple(values)

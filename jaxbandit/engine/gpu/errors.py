@@ -38,4 +38,7 @@ def forget() -> None:
 
 _said: set[str] = set()
 NO_CARD_LEFT = "no card is left"  # the occasion of one warning: from then on the CPUs play
+MAKE_ROOM = (
+    "Run fewer seeds at a time (--num-seeds, or Engine(block=...) in Python), or end other programs that use the card"
+)
 ON_CPUS = "To play on the CPUs, leave out --device gpu and Engine(devices='gpu')"

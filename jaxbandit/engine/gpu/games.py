@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from jaxbandit.engine import workers
+from jaxbandit.engine import blocks, workers
 from jaxbandit.engine.gpu.card import Card, Module
-from jaxbandit.engine.gpu.errors import CardError, CardLostError, NoMemoryError, warn_once
+from jaxbandit.engine.gpu.errors import MAKE_ROOM, CardError, CardLostError, NoMemoryError, warn_once
 from jaxbandit.engine.gpu.kernel import WARP, Kernel
 from jaxbandit.engine.native import cache
 from jaxbandit.engine.native.games import programs_of
@@ -101,16 +101,29 @@ class Games:
 
     @property
     def lane_bytes(self) -> int:
-        """The memory of one game."""
+        """The memory of one game, without its tallies."""
         kernel = self.program.kernel
         return -(-(kernel.carry.bytes + kernel.parameters.bytes + self.program.workspace) // WARP) + 8
 
-    def most_lanes(self) -> int:
-        """Returns the games that fill a card: as many as its threads that run at a time, if their memory suffices."""
+    def most_lanes(self, rows: int = 1) -> int:
+        """Returns the games that fill a card: as many as its threads that run at a time, if their memory suffices.
+
+        Args:
+          rows: Number of recorded rounds, each of which has a tally of every game.
+        """
+        tables = sum(
+            math.prod(leaf.shape) * leaf.dtype.itemsize
+            for leaf, shared in zip(self.shape.parameters, self.shape.shared, strict=True)
+            if shared
+        )
+        row = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in self.program.programs.handed_out)
 
         def most(card: Card) -> int:
-            fitting = int(card.free_bytes() * ROOM) // (SEATS * self.lane_bytes)
-            return min(self._modules[card.number].resident("play"), fitting)
+            room = int(card.free_bytes() * ROOM) // SEATS - tables
+            # One call hands out all rows, or as many as OUT_BYTES hold but at least one.
+            whole = room // (self.lane_bytes + rows * row)
+            cut = min((room - blocks.OUT_BYTES) // self.lane_bytes, room // (self.lane_bytes + row))
+            return min(self._modules[card.number].resident("play"), max(whole, cut))
 
         return max(WARP, min(self._on_every_card(most)) // WARP * WARP)
 
@@ -164,11 +177,7 @@ class Seat:
             try:
                 address = self.card.allocate(size)
             except NoMemoryError as error:
-                raise NoMemoryError(
-                    f"{error} for {size / 2**20:.1f} MiB of a block",
-                    "Pass a smaller Engine(block=...), which is a number of games, or end other programs that use "
-                    "the card",
-                ) from None
+                raise NoMemoryError(f"{error.problem} for {size / 2**20:.1f} MiB of a block", MAKE_ROOM) from None
             self._memory[name] = address, size
         return address
 
