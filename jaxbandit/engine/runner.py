@@ -119,6 +119,14 @@ class Engine:
             return found, self.cores()
         return scan.Games(shape, self.jax_devices()), 1
 
+    def in_flight(self, shape: Shape, num_lanes: int) -> int:
+        """Returns the number of games of a shape that play at a time if there are ``num_lanes`` of them."""
+        games, threads = self.games(shape)
+        try:
+            return self.lanes(games, threads, num_lanes) * threads
+        finally:
+            _close([games])
+
     def lanes(self, games: Any, threads: int, num_lanes: int, rows: int = 1) -> int:
         """Returns the number of games of a block: as many as fit its memory, and no fewer blocks than threads.
 
@@ -246,8 +254,12 @@ def _play(
         width = config.lanes(games, threads, job.num_lanes - first_lane, len(job.record))
         workers.in_order(play, range(first_lane, job.num_lanes, width), threads, lambda played: sink(*played))
     finally:
-        for opened in {id(one): one for one in (games, *traced) if isinstance(one, gpu.Games)}.values():
-            opened.close()
+        _close([games, *traced])
+
+
+def _close(games: list[Any]) -> None:
+    for opened in {id(one): one for one in games if isinstance(one, gpu.Games)}.values():
+        opened.close()
 
 
 class _Counter:

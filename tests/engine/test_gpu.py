@@ -1,5 +1,6 @@
 """Cards behind a stand-in for the CUDA driver, which executes the PTX by an interpreter: memory, streams, failures."""
 
+import collections
 import re
 import time
 import warnings
@@ -15,6 +16,7 @@ from jaxbandit.engine.gpu import card as cards
 from jaxbandit.engine.gpu import fleet
 from tests.support.blocks import keys_of, parameters_of, shape_of
 from tests.support.cuda import CUresult, StandIn
+from tests.support.ptx import Module
 
 PARETO = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
 HORIZON, SEEDS = 12, 300
@@ -22,9 +24,10 @@ CALLS = [
     *("cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute", "cuDriverGetVersion", "cuDeviceGetCount"),
     *("cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemGetInfo", "cuMemAlloc", "cuMemFree", "cuMemcpyHtoDAsync"),
     *("cuMemcpyDtoHAsync", "cuModuleLoadData", "cuModuleGetFunction", "cuStreamCreate", "cuLaunchKernel"),
-    *("cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuStreamSynchronize"),
+    *("cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuStreamSynchronize", "cuStreamDestroy", "cuModuleUnload"),
 ]
-FREEING = ["cuCtxSetCurrent", "cuMemFree"]  # calls that a run also makes when its games are done
+# Calls that a run also makes when its games are done.
+FREEING = ["cuCtxSetCurrent", "cuStreamSynchronize", "cuMemFree", "cuStreamDestroy", "cuModuleUnload"]
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +90,30 @@ def test_a_study_on_cards_is_that_of_the_cpu(machine):
     assert_same(found, simulated())
     assert found.attrs["device"] == "native: 2 x Stand-in 0"
     assert all(card.launches > 2 for card in api.cards), "both cards play"
-    assert not any(card.memory.taken for card in api.cards), "all memory is freed"
+
+
+@pytest.mark.slow
+def test_cards_keep_no_memory_streams_or_kernels(machine):
+    def nothing_is_open():
+        return not (api.opened(Module) or api.opened(collections.deque) or any(card.memory.taken for card in api.cards))
+
+    def interrupted(done, total):
+        raise KeyboardInterrupt
+
+    api = machine(cards=2)
+    simulated(GPU, seeds=64, trace=1)
+    assert api.calls["cuModuleLoadData"] == api.calls["cuModuleUnload"] == 6, "the check, the games, those with a trace"
+    assert nothing_is_open()
+    with pytest.raises(KeyboardInterrupt):
+        simulated(jb.Engine(devices="gpu", progress=interrupted), seeds=64)
+    assert nothing_is_open()
+    api.failures["cuStreamCreate", api.calls["cuStreamCreate"] + 4] = CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    api.failures["cuStreamCreate", api.calls["cuStreamCreate"] + 2] = CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    with pytest.warns(UserWarning, match="other cards play"), pytest.raises(gpu.NoMemoryError):
+        simulated(GPU, seeds=64)
+    assert nothing_is_open()
+    assert GPU.in_flight(shape_of(jb.UniINF(horizon=HORIZON), PARETO), 100) == 128
+    assert nothing_is_open()
 
 
 @pytest.mark.slow
@@ -216,7 +242,7 @@ def test_a_card_lost_in_the_middle_leaves_its_games_to_the_cpus(machine):
 PHASES = [
     *("cuModuleLoadData", "cuModuleGetFunction", "cuStreamCreate", "cuMemGetInfo"),
     *("cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuMemAlloc", "cuMemcpyHtoDAsync", "cuLaunchKernel"),
-    *("cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuMemFree"),
+    *("cuMemcpyDtoHAsync", "cuStreamSynchronize", "cuMemFree", "cuStreamDestroy", "cuModuleUnload"),
 ]
 
 

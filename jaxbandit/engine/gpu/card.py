@@ -158,6 +158,10 @@ class Card:
         """Returns a new stream, whose work waits for no other stream."""
         return self.call("cuStreamCreate", 1)  # CU_STREAM_NON_BLOCKING
 
+    def end(self, stream: Any) -> None:
+        """Destroys a stream."""
+        self.call("cuStreamDestroy", stream)
+
     def allocate(self, size: int) -> int:
         """Returns the address of new memory."""
         return int(self.call("cuMemAlloc", max(size, 1)))
@@ -198,6 +202,10 @@ class Module:
         """Returns the number of threads of a kernel that the whole card holds at a time."""
         blocks = self._card.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", self.function(name), THREADS, 0)
         return max(int(blocks), 1) * THREADS * self._card.multiprocessors
+
+    def close(self) -> None:
+        """Frees the memory of the kernels, which cannot be launched any more."""
+        self._card.call("cuModuleUnload", self._handle)
 
     def launch(self, name: str, threads: int, stream: Any, arguments: Sequence[int]) -> None:
         """Starts a kernel with at least so many threads; every argument is an address or a number of 64 bits."""

@@ -1,6 +1,7 @@
 """Games compiled for NVIDIA cards, and blocks of them in the memory of a card."""
 
 import contextlib
+import functools
 import math
 import queue
 import time
@@ -53,6 +54,12 @@ class Program:
         self.ptx = code.decode()
 
 
+@functools.cache
+def program_of(shape: Shape) -> Program:
+    """Returns the program of a shape; it is made once in a process."""
+    return Program(shape)
+
+
 class Games:
     """The games of one shape on some cards.
 
@@ -70,16 +77,26 @@ class Games:
     def __init__(self, shape: Shape, cards: Sequence[Card]):
         began = time.perf_counter()
         self._modules: dict[int, Module] = {}
-        self.shape, self.cards, self.program = shape, list(cards), Program(shape)
+        self.shape, self.cards, self.program = shape, list(cards), program_of(shape)
+        self._opened: list[Seat] = []
         self.seats: queue.SimpleQueue[Seat | None] = queue.SimpleQueue()
-        for seats in zip(*self._on_every_card(self._open), strict=True):  # the first seat of every card, then the next
+        try:
+            opened = self._on_every_card(self._open)
+        except BaseException:
+            self.close()
+            raise
+        for seats in zip(*opened, strict=True):  # the first seat of every card, then the next
             for seat in seats:
                 self.seats.put(seat)
         self.compile_seconds = time.perf_counter() - began
 
     def _open(self, card: Card) -> "list[Seat]":
         module = self._modules[card.number] = card.load(self.program.ptx)
-        return [Seat(card, module) for _ in range(SEATS)]
+        seats = []
+        for _ in range(SEATS):
+            seats.append(Seat(card, module))
+            self._opened.append(seats[-1])
+        return seats
 
     def _on_every_card(self, work: "Callable[[Card], Result]") -> "list[Result]":
         """Returns the results of a function of a card. A card that fails plays no more, as long as others are left."""
@@ -150,12 +167,12 @@ class Games:
         self.seats.put(None if all(card.lost for card in self.cards) else seat)
 
     def close(self) -> None:
-        """Frees the memory of all seats."""
-        while not self.seats.empty():
-            seat = self.seats.get()
+        """Frees the memory, the streams and the kernels; the games cannot be played any more."""
+        for thing in (*self._opened, *self._modules.values()):
             with contextlib.suppress(CardError):  # a lost card frees nothing, and the games have their results
-                if seat is not None and not seat.card.lost:
-                    seat.close()
+                thing.close()
+        self._opened.clear()
+        self._modules.clear()
 
 
 class Seat:
@@ -205,10 +222,12 @@ class Seat:
         self._copied.clear()
 
     def close(self) -> None:
-        """Frees the memory."""
+        """Frees the memory and the stream."""
+        self.wait()
         for address, _ in self._memory.values():
             self.card.release(address)
         self._memory.clear()
+        self.card.end(self.stream)
 
 
 class Block:
