@@ -1,13 +1,16 @@
 """Cards behind a stand-in for the CUDA driver, which executes the PTX by an interpreter: memory, streams, failures."""
 
 import collections
+import pathlib
 import re
 import time
+import tomllib
 import warnings
 
 import jax
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
 
 import jaxbandit as jb
 from benchmarks import host
@@ -401,6 +404,20 @@ def test_the_host_takes_little_time_for_a_block():
     assert any(host.measured(seconds=0.0, blocks=4).host < host.BAR for _ in range(5))
 
 
+def test_the_extra_fits_the_oldest_driver():
+    """Version 13 of the bindings needs a driver for CUDA 13, but a driver for CUDA 12 is promised."""
+    root = pathlib.Path(__file__).parents[2]
+    (extra,) = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]["cuda"]
+    major = cards.OLDEST_DRIVER // 1000
+    found = [
+        version for version in ("11.8", "12.6", "12.9.10", "13.0", "13.4") if version in Requirement(extra).specifier
+    ]
+    assert found == [version for version in found if version.startswith(f"{major}.")] != []
+    slow = re.search(r"^slow\(\).*?environment test '([^']*)'", (root / ".ci" / "run").read_text(), re.M | re.S)
+    assert slow and "cuda" in slow[1].split(","), "CI installs them for the next test"
+
+
+@pytest.mark.slow
 def test_the_stand_in_has_the_functions_of_the_driver():
     driver = pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
     for name in (*CALLS, "cuInit", "cuGetErrorName"):

@@ -40,7 +40,7 @@ def visible(api: Any) -> "list[Card]":
         code = api.cuInit(0)[0]
     except Exception as error:  # the bindings raise errors of several classes if they find no driver
         raise CardError(
-            f"there is no CUDA driver on this machine ({error})",
+            f"there is no CUDA driver on this machine ({str(error).rstrip('.')})",
             f"Install NVIDIA's driver, version 525 or later. {ON_CPUS}",
         ) from error
     if code:
