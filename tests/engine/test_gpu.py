@@ -1,8 +1,10 @@
 """Cards behind a stand-in for the CUDA driver, which executes the PTX by an interpreter: memory, streams, failures."""
 
 import collections
+import concurrent.futures
 import pathlib
 import re
+import threading
 import time
 import tomllib
 import warnings
@@ -14,9 +16,10 @@ from packaging.requirements import Requirement
 
 import jaxbandit as jb
 from benchmarks import host
-from jaxbandit.engine import gpu, proof, ways
+from jaxbandit.engine import checkpoint, gpu, proof, ways
 from jaxbandit.engine.gpu import card as cards
 from jaxbandit.engine.gpu import fleet
+from jaxbandit.runs.teams import ProcessTeam
 from tests.support.blocks import keys_of, parameters_of, shape_of
 from tests.support.cuda import CUresult, StandIn
 from tests.support.ptx import Module
@@ -306,6 +309,50 @@ def test_progress_ends_at_the_total_after_a_loss(machine):
     with pytest.warns(UserWarning, match="The CPUs play"):
         simulated(jb.Engine(devices="gpu", progress=lambda n, total: done.append((n, total))))
     assert done[-1][0] == done[-1][1] == SEEDS * HORIZON
+
+
+# One directory for cards and CPUs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "second"), [("gpu", "cpu"), ("cpu", "gpu"), ("gpu", "gpu")])
+def test_a_study_that_stops_on_one_device_continues_on_another(machine, tmp_path, of_the_cpus, first, second):
+    api, stop, seen = machine(), threading.Event(), []
+
+    def notice(*about):
+        seen.append(about)
+        if len(seen) == 5:
+            stop.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        engine = jb.Engine(devices=first, chunk=2, block=32)
+        jb.run(three(), tmp_path / "both", engine=engine, notice=notice, stop=stop)
+    saved = [checkpoint.unpack(path.read_bytes())[1]["t"] for path in (tmp_path / "both" / "checkpoints").iterdir()]
+    assert saved and all(0 < t < HORIZON for t in saved)
+    fleet.forget()
+    fleet.usable()
+    launches, done = api.cards[0].launches, []
+    jb.run(three(), tmp_path / "both", engine=jb.Engine(devices=second), notice=lambda *about: done.append(about))
+    assert (api.cards[0].launches > launches) == (second == "gpu")
+    assert done[-1][1] < seen[-1][1] == 3 * 64 * HORIZON, "the rounds of the checkpoints are not played again"
+    assert cells(tmp_path / "both") == of_the_cpus
+
+
+@pytest.mark.slow
+def test_cards_and_cpus_share_a_directory(machine, tmp_path, of_the_cpus):
+    api, stop = machine(), threading.Event()
+    fleet.usable()
+    launches = api.cards[0].launches
+    with concurrent.futures.ThreadPoolExecutor(2) as both:
+        runs = [
+            both.submit(jb.run, three(), tmp_path / "both", engine=engine, team=ProcessTeam(number, 2), stop=stop)
+            for number, engine in enumerate((GPU, jb.Engine(devices="cpu")))
+        ]
+        concurrent.futures.wait(runs, timeout=60, return_when=concurrent.futures.FIRST_EXCEPTION)
+        stop.set()  # if one has failed, the other does not wait for it
+        assert [run.exception() for run in runs] == [None, None]
+    assert api.cards[0].launches > launches
+    assert cells(tmp_path / "both") == of_the_cpus
 
 
 def test_no_memory_is_an_error_with_a_remedy(machine):
