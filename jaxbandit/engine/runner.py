@@ -155,7 +155,7 @@ def described(games: Any, threads: int) -> str:
     if isinstance(games, native.Games):
         return f"native: {threads} x {platform.machine()} core"
     if isinstance(games, gpu.Games):
-        return f"native: {len(games.cards)} x {games.cards[0].name}"
+        return f"native: {gpu.named(games.cards)}"
     device = games.mesh.devices.flat[0]
     return f"scan: {games.mesh.size} x {device.device_kind} ({device.platform}, {platform.machine()})"
 

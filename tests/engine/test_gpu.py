@@ -94,7 +94,7 @@ def test_a_study_on_cards_is_that_of_the_cpu(machine):
     api = machine(cards=2)
     found = simulated(GPU)
     assert_same(found, simulated())
-    assert found.attrs["device"] == "native: 2 x Stand-in 0"
+    assert found.attrs["device"] == "native: 1 x Stand-in 0, 1 x Stand-in 1"
     assert all(card.launches > 2 for card in api.cards), "both cards play"
 
 

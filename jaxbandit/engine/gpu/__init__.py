@@ -10,6 +10,7 @@ from jaxbandit.engine.gpu.errors import NoMemoryError as NoMemoryError
 from jaxbandit.engine.gpu.errors import warn_once as warn_once
 from jaxbandit.engine.gpu.fleet import differing as differing
 from jaxbandit.engine.gpu.fleet import lost as lost
+from jaxbandit.engine.gpu.fleet import named as named
 from jaxbandit.engine.gpu.fleet import usable as usable
 from jaxbandit.engine.gpu.games import Games as Games
 from jaxbandit.engine.gpu.games import Program as Program

@@ -1,7 +1,9 @@
 """The cards of this machine that may play: those that reproduce the recorded digests."""
 
+import collections
 import threading
 import warnings
+from collections.abc import Sequence
 
 from jaxbandit.engine import proof
 from jaxbandit.engine.gpu import card as cards
@@ -36,13 +38,11 @@ def lost() -> list[str]:
     return [card.lost for card in _known if card.lost]
 
 
-def summary() -> str:
-    """Returns the names of the cards that the driver shows, or the reason why there are none."""
-    try:
-        found = cards.visible(cards.bindings())
-    except CardError as error:
-        return f"none: {error.problem}"
-    return ", ".join(f"{card.name} (compute capability {card.capability[0]}.{card.capability[1]})" for card in found)
+def named(found: Sequence[cards.Card], capability: bool = False) -> str:
+    """Returns the numbers and names of cards, such as "2 x NVIDIA A100", with their compute capabilities if wanted."""
+    about = " (compute capability {}.{})" if capability else ""
+    names = collections.Counter(card.name + about.format(*card.capability) for card in found)
+    return ", ".join(f"{count} x {name}" for name, count in names.items())
 
 
 def forget() -> None:
