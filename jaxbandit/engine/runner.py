@@ -108,6 +108,8 @@ class Engine:
                 return games, games.threads
             except native.UnsupportedError:
                 pass  # the CPUs cannot play it natively either, and the next line warns
+            except gpu.CardLostError as error:
+                gpu.warn_once(f"{error.problem}. The CPUs play instead; no result is lost", gpu.NO_CARD_LEFT)
             except gpu.CardError as error:
                 if self.devices == "gpu":
                     raise
@@ -117,21 +119,31 @@ class Engine:
             return found, self.cores()
         return scan.Games(shape, self.jax_devices()), 1
 
-    def lanes(self, games: Any, threads: int, num_lanes: int) -> int:
+    def in_flight(self, shape: Shape, num_lanes: int) -> int:
+        """Returns the number of games of a shape that play at a time if there are ``num_lanes`` of them."""
+        games, threads = self.games(shape)
+        try:
+            return self.lanes(games, threads, num_lanes) * threads
+        finally:
+            _close([games])
+
+    def lanes(self, games: Any, threads: int, num_lanes: int, rows: int = 1) -> int:
         """Returns the number of games of a block: as many as fit its memory, and no fewer blocks than threads.
 
-        If there are many games, each core gets a few blocks, so that a slow core does not delay the others.
+        If there are many games, each core gets a few blocks, so that a slow core does not delay the others. A card
+        gets blocks as large as it can hold instead, because it is fast only if it plays many games at a time. Its
+        memory also holds the tallies of the recorded rounds, the ``rows``.
         """
         if self.block:
             return self.block
-        if isinstance(games, gpu.Games):
-            fitting = games.most_lanes()
+        if on_cards := isinstance(games, gpu.Games):
+            fitting = games.most_lanes(rows)
         else:
             most, size = MOST_LANES, BLOCK_BYTES
             if isinstance(games, scan.Games) and games.platform != "cpu":
                 most, size = SCAN_LANES * games.mesh.size, SCAN_BYTES * games.mesh.size
             fitting = max(64, min(most, size // max(games.lane_bytes, 1)))
-        turns = min(max(num_lanes // threads // TURN_LANES, 1), MOST_TURNS) if threads > 1 else 1
+        turns = min(max(num_lanes // threads // TURN_LANES, 1), MOST_TURNS) if threads > 1 and not on_cards else 1
         each = -(-num_lanes // (threads * turns))
         width = getattr(games, "width", 1)
         even = -(-each // -(-each // fitting))
@@ -143,7 +155,7 @@ def described(games: Any, threads: int) -> str:
     if isinstance(games, native.Games):
         return f"native: {threads} x {platform.machine()} core"
     if isinstance(games, gpu.Games):
-        return f"native: {len(games.cards)} x {games.cards[0].name}"
+        return f"native: {gpu.named(games.cards)}"
     device = games.mesh.devices.flat[0]
     return f"scan: {games.mesh.size} x {device.device_kind} ({device.platform}, {platform.machine()})"
 
@@ -181,9 +193,11 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
         if isinstance(error, gpu.NoMemoryError) and config.devices == "gpu":
             raise
         left = job.num_lanes - finished[0]
-        warnings.warn(
-            f"{error.problem}. The CPUs play the {left:,} games that are not finished; no result is lost", stacklevel=3
-        )
+        sentence = f"{error.problem}. The CPUs play the {left:,} games that are not finished; no result is lost"
+        if isinstance(error, gpu.CardLostError):
+            gpu.warn_once(sentence, gpu.NO_CARD_LEFT)
+        else:
+            warnings.warn(sentence, stacklevel=3)
         config = dataclasses.replace(config, devices="cpu", way="native", block=None)
         games, threads = config.games(shape)
         timing.devices.add(described(games, threads))
@@ -196,14 +210,12 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
 def _play(
     job: Job, shape: Shape, games, threads: int, config: Engine, sink: Sink, counter, keeper, first_lane: int = 0
 ) -> None:
-    width = config.lanes(games, threads, job.num_lanes - first_lane)
     traced: list[Any] = []  # games that hand out every round; compiled when a block has a traced seed
     wide = shape.dtype == "float64"
     (policies, policy_of), (environments, environment_of) = (_distinct(side) for side in zip(*job.pairs, strict=True))
     stacked = _stacked(policies, shape.dtype), _stacked(environments, shape.dtype)
     gaps = [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in environments]
     pace, key = blocks.Pace(config.chunk), random.seed_words(job.seed)
-    said: set[str] = set()  # messages about cards
 
     def play(first: int, halt: threading.Event) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         numbers = np.arange(first, min(first + width, job.num_lanes))
@@ -232,19 +244,22 @@ def _play(
                 except gpu.CardLostError as error:
                     if all(card.lost for card in playing.cards):
                         raise
-                    if (sentence := f"{error.problem}. The other cards play its games") not in said:
-                        said.add(sentence)
-                        warnings.warn(sentence, stacklevel=2)
+                    gpu.warn_once(f"{error.problem}. The other cards play its games")
                     counter.add(-sum(done))
         variables["regret"] = tallies.regret(variables, gaps, played_in, job.record)
         variables.pop("gap", None)
         return numbers, variables
 
     try:
+        width = config.lanes(games, threads, job.num_lanes - first_lane, len(job.record))
         workers.in_order(play, range(first_lane, job.num_lanes, width), threads, lambda played: sink(*played))
     finally:
-        for opened in {id(one): one for one in (games, *traced) if isinstance(one, gpu.Games)}.values():
-            opened.close()
+        _close([games, *traced])
+
+
+def _close(games: list[Any]) -> None:
+    for opened in {id(one): one for one in games if isinstance(one, gpu.Games)}.values():
+        opened.close()
 
 
 class _Counter:

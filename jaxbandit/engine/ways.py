@@ -47,18 +47,21 @@ def cards(devices: Any, way: str | None) -> list[gpu.Card]:
     """Returns the NVIDIA cards that play, none if the CPUs do.
 
     Cards play if the user asks for them, or if JAX's default device is a GPU. In the second case, the CPUs play if no
-    card is usable, after one message.
+    card is usable, after one message. In both cases they play if all usable cards failed later.
 
     Raises:
       CardError: The user asks for cards, and none is usable.
     """
-    if devices == "gpu":
-        return gpu.usable()
-    if devices is not None or way is not None or jax.default_backend() != "gpu":
+    if devices != "gpu" and (devices is not None or way is not None or jax.default_backend() != "gpu"):
         return []
     try:
-        return gpu.usable()
+        found = gpu.usable()
+        if not found:
+            gpu.warn_once(f"{'; '.join(gpu.lost())}. The CPUs play instead", gpu.NO_CARD_LEFT)
+        return found
     except gpu.CardError as error:
+        if devices == "gpu":
+            raise
         if (sentence := f"{error.problem}. The CPUs play instead") not in _said:
             _said.add(sentence)
             warnings.warn(sentence, stacklevel=3)

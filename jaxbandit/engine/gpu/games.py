@@ -1,18 +1,19 @@
 """Games compiled for NVIDIA cards, and blocks of them in the memory of a card."""
 
 import contextlib
+import functools
 import math
 import queue
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 
-from jaxbandit.engine import workers
-from jaxbandit.engine.gpu.card import Card
-from jaxbandit.engine.gpu.errors import CardError, CardLostError, NoMemoryError
+from jaxbandit.engine import blocks, workers
+from jaxbandit.engine.gpu.card import Card, Module
+from jaxbandit.engine.gpu.errors import MAKE_ROOM, CardError, CardLostError, NoMemoryError, warn_once
 from jaxbandit.engine.gpu.kernel import WARP, Kernel
 from jaxbandit.engine.native import cache
 from jaxbandit.engine.native.games import programs_of
@@ -21,6 +22,8 @@ from jaxbandit.engine.shape import Shape
 VERSION = 1  # version of the lowering for cards: raise it when the same program becomes other PTX
 SEATS = 2  # blocks in flight on a card: one plays while the host adds up the tallies of the other
 ROOM = 0.8  # part of the free memory that blocks may take
+
+Result = TypeVar("Result")
 
 
 class Assembly:
@@ -51,6 +54,12 @@ class Assembly:
         self.ptx = code.decode()
 
 
+@functools.cache
+def assembly_of(shape: Shape) -> Assembly:
+    """Returns the assembly of a shape; it is made once in a process."""
+    return Assembly(shape)
+
+
 class Games:
     """The games of one shape on some cards.
 
@@ -67,13 +76,40 @@ class Games:
 
     def __init__(self, shape: Shape, cards: Sequence[Card]):
         began = time.perf_counter()
-        self.shape, self.cards, self.assembly = shape, list(cards), Assembly(shape)
-        self._modules = {card.number: card.load(self.assembly.ptx) for card in cards}
+        self._modules: dict[int, Module] = {}
+        self.shape, self.cards, self.assembly = shape, list(cards), assembly_of(shape)
+        self._opened: list[Seat] = []
         self.seats: queue.SimpleQueue[Seat | None] = queue.SimpleQueue()
-        for _ in range(SEATS):
-            for card in cards:
-                self.seats.put(Seat(card, self._modules[card.number]))
+        try:
+            opened = self._on_every_card(self._open)
+        except BaseException:
+            self.close()
+            raise
+        for seats in zip(*opened, strict=True):  # the first seat of every card, then the next
+            for seat in seats:
+                self.seats.put(seat)
         self.compile_seconds = time.perf_counter() - began
+
+    def _open(self, card: Card) -> "list[Seat]":
+        module = self._modules[card.number] = card.load(self.assembly.ptx)
+        seats = []
+        for _ in range(SEATS):
+            seats.append(Seat(card, module))
+            self._opened.append(seats[-1])
+        return seats
+
+    def _on_every_card(self, work: "Callable[[Card], Result]") -> "list[Result]":
+        """Returns the results of a function of a card. A card that fails plays no more, as long as others are left."""
+        found = []
+        for card in list(self.cards):
+            try:
+                found.append(work(card))
+            except CardError as error:
+                if self.cards == [card]:
+                    raise
+                self.cards.remove(card)
+                warn_once(f"{error.problem}. The other cards play its games")
+        return found
 
     @property
     def threads(self) -> int:
@@ -82,17 +118,31 @@ class Games:
 
     @property
     def lane_bytes(self) -> int:
-        """The memory of one game."""
+        """The memory of one game, without its tallies."""
         kernel = self.assembly.kernel
         return -(-(kernel.carry.bytes + kernel.parameters.bytes + self.assembly.workspace) // WARP) + 8
 
-    def most_lanes(self) -> int:
-        """Returns the games that fill a card: as many as its threads that run at a time, if their memory suffices."""
-        found = []
-        for card in self.cards:
-            fitting = int(card.free_bytes() * ROOM) // (SEATS * self.lane_bytes)
-            found.append(min(self._modules[card.number].resident("play"), fitting))
-        return max(WARP, min(found) // WARP * WARP)
+    def most_lanes(self, rows: int = 1) -> int:
+        """Returns the games that fill a card: as many as its threads that run at a time, if their memory suffices.
+
+        Args:
+          rows: Number of recorded rounds, each of which has a tally of every game.
+        """
+        tables = sum(
+            math.prod(leaf.shape) * leaf.dtype.itemsize
+            for leaf, shared in zip(self.shape.parameters, self.shape.shared, strict=True)
+            if shared
+        )
+        row = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in self.assembly.programs.handed_out)
+
+        def most(card: Card) -> int:
+            room = int(card.free_bytes() * ROOM) // SEATS - tables
+            # One call hands out all rows, or as many as OUT_BYTES hold but at least one.
+            whole = room // (self.lane_bytes + rows * row)
+            cut = min((room - blocks.OUT_BYTES) // self.lane_bytes, room // (self.lane_bytes + row))
+            return min(self._modules[card.number].resident("play"), max(whole, cut))
+
+        return max(WARP, min(self._on_every_card(most)) // WARP * WARP)
 
     def block(self, parameters: Sequence[np.ndarray], keys: np.ndarray) -> "Block":
         """Returns a block of games, as ``native.Games.block`` does; it waits for a free seat.
@@ -117,12 +167,12 @@ class Games:
         self.seats.put(None if all(card.lost for card in self.cards) else seat)
 
     def close(self) -> None:
-        """Frees the memory of all seats."""
-        while not self.seats.empty():
-            seat = self.seats.get()
+        """Frees the memory, the streams and the kernels; the games cannot be played any more."""
+        for thing in (*self._opened, *self._modules.values()):
             with contextlib.suppress(CardError):  # a lost card frees nothing, and the games have their results
-                if seat is not None and not seat.card.lost:
-                    seat.close()
+                thing.close()
+        self._opened.clear()
+        self._modules.clear()
 
 
 class Seat:
@@ -144,11 +194,7 @@ class Seat:
             try:
                 address = self.card.allocate(size)
             except NoMemoryError as error:
-                raise NoMemoryError(
-                    f"{error} for {size / 2**20:.1f} MiB of a block",
-                    "Pass a smaller Engine(block=...), which is a number of games, or end other programs that use "
-                    "the card",
-                ) from None
+                raise NoMemoryError(f"{error.problem} for {size / 2**20:.1f} MiB of a block", MAKE_ROOM) from None
             self._memory[name] = address, size
         return address
 
@@ -176,10 +222,12 @@ class Seat:
         self._copied.clear()
 
     def close(self) -> None:
-        """Frees the memory."""
+        """Frees the memory and the stream."""
+        self.wait()
         for address, _ in self._memory.values():
             self.card.release(address)
         self._memory.clear()
+        self.card.end(self.stream)
 
 
 class Block:
