@@ -16,7 +16,8 @@ class Policy(Protocol):
     """The protocol of a bandit algorithm: a frozen dataclass of hyperparameters with three methods.
 
     A deterministic policy, whose ``x`` always puts probability 1 on one arm, may declare
-    ``sure: ClassVar[bool] = True``. No uniform is then drawn for the arm.
+    ``sure: ClassVar[bool] = True``. No uniform is then drawn for the arm, and a round in which no arm has probability 1
+    marks the game as failed.
     """
 
     def init(self, num_arms: int) -> Any:

@@ -165,6 +165,20 @@ def test_a_broken_policy_fails_in_round_1(way):
     assert (ds.pulls.values[:3] == 0).all() and (ds.pulls.values[3].sum(axis=-1) == [1, 5]).all()
 
 
+@pytree
+class Unsure(Broken):
+    """Declares that one arm has probability 1, although two arms share it."""
+
+    sure: ClassVar[bool] = True
+
+
+@pytest.mark.parametrize("way", ways.WAYS)
+def test_a_sure_policy_whose_arms_share_the_probability_fails(way):
+    policy, environment = Unsure(wrong=[0.5, 0.5]), jb.Bernoulli(means=[0.9, 0.1])
+    ds = jb.simulate(policy, environment, horizon=5, num_seeds=4, record=[1, 5], engine=jb.Engine(way=way))
+    assert (ds.failed == 1).all() and np.isnan(ds.regret).all() and (ds.pulls == 0).all()
+
+
 @pytest.mark.parametrize("way", ways.WAYS)
 def test_a_broken_policy_fails_in_play(way):
     play, keys = jax.jit(jb.play, static_argnames="way"), jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(4))
