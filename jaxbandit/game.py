@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import arms, random
-from jaxbandit.types import Array, check_made
+from jaxbandit.types import Array, check_made, forms
+from jaxbandit.types.forms import check_state as check_state
 
 
 class Policy(Protocol):
@@ -174,7 +175,7 @@ def play_round(
     x, arm = drawn(policy, environment.num_arms, state, t, streams)
     # If x is off the simplex, no arm is drawn: the policy receives a loss of NaN, and the game is marked as failed.
     played = jnp.maximum(arm, 0)
-    loss = _checked(environment, "loss", environment.loss(t, played, streams.loss), (), dtype)
+    loss = forms.checked(environment, "loss", environment.loss(t, played, streams.loss), (), dtype)
     loss = jnp.where(arm < 0, jnp.nan, loss)
     after = updated(policy, state, t, x, played, loss, streams.update)
     check_state(policy, state, after)
@@ -184,73 +185,19 @@ def play_round(
 def drawn(policy: Policy, num_arms: int, state: Any, t: Array, streams: random.Streams) -> tuple[Array, Array]:
     """Returns the probabilities of round ``t`` and the arm drawn from them, -1 if they are off the simplex."""
     x = policy.probabilities(state, t, streams.policy)
-    x = _checked(policy, "probabilities", x, (num_arms,), jnp.result_type(float))
+    x = forms.checked(policy, "probabilities", x, (num_arms,), jnp.result_type(float))
     return x, arms.sure_arm(x) if getattr(policy, "sure", False) else arms.draw(x, streams.arm)
 
 
 def updated(policy: Policy, state: Any, t: Array, x: Array, arm: Array, loss: Array, key: random.Key) -> Any:
     """Returns ``policy.update``; hands ``key`` to a policy whose update declares it."""
-    update: Callable = policy.update
-    return update(state, t, x, arm, loss, key) if random.takes_key(update) else update(state, t, x, arm, loss)
+    arguments = (t, x, arm, loss, key) if random.takes_key(policy.update) else (t, x, arm, loss)
+    return forms.untruncated(policy, state, *arguments)
 
 
 def means_of(environment: Environment, t: Array) -> Array:
     """Returns the environment's means of round ``t``, [K], after a check of their shape."""
-    return _checked(environment, "means", environment.means(t), (environment.num_arms,), jnp.result_type(float))
-
-
-def check_state(policy: Policy, state: Any, after: Any) -> None:
-    """Raises ``TypeError`` if ``update`` returns a state of another form than it receives.
-
-    For example, an integer that becomes a floating-point number would be truncated in every round.
-    """
-    name = type(policy).__name__
-    if jax.tree.structure(state) != jax.tree.structure(after):
-        raise TypeError(
-            f"{name}.update must return a state like the one of init: got {jax.tree.structure(after)}, expected "
-            f"{jax.tree.structure(state)}"
-        )
-    paths = jax.tree_util.tree_flatten_with_path(state)[0]
-    for (path, old), new in zip(paths, jax.tree.leaves(after), strict=True):
-        got, wanted = _form(new), _form(old)
-        if got != wanted:
-            field = jax.tree_util.keystr(path).lstrip(".") or "the state"
-            raise TypeError(
-                f"{name}.update changes the form of {field}: got {got}, expected {wanted} as in init; give init the "
-                "shape and dtype that update returns, or convert in update with .astype"
-            )
-
-
-def _checked(owner: Any, method: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Returns a method's result as an array; raises ``TypeError`` if it has another shape, or is not floating-point."""
-    expected = f"{jnp.dtype(dtype)}{list(shape)}"
-    try:
-        array = jnp.asarray(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{type(owner).__name__}.{method} must return {expected}, got {value!r}") from None
-    if array.shape != shape or not jnp.issubdtype(array.dtype, jnp.floating):
-        raise TypeError(
-            f"{type(owner).__name__}.{method} must return {expected}, got {_form(array)}{_remedy(method, array, shape)}"
-        )
-    return array.astype(dtype)
-
-
-def _remedy(method: str, array: Array, shape: tuple[int, ...]) -> str:
-    """Returns what to write instead of a result of the wrong form."""
-    if array.shape == shape:
-        return "; these are no floating-point numbers, so convert them with .astype(jnp.result_type(float))"
-    if method == "probabilities" and array.shape == () and jnp.issubdtype(array.dtype, jnp.integer):
-        return f"; return probabilities for all arms, not the index of one: jax.nn.one_hot(index, {shape[0]})"
-    if method == "probabilities":
-        return f"; return probabilities for all arms, one for each of the {shape[0]}"
-    if method == "loss":
-        return "; return one number, the loss of the arm that was played: losses[arm]"
-    return f"; return one mean for each of the {shape[0]} arms"
-
-
-def _form(value: Any) -> str:
-    array = jnp.asarray(value)
-    return f"{array.dtype}{list(array.shape)}"
+    return forms.checked(environment, "means", environment.means(t), (environment.num_arms,), jnp.result_type(float))
 
 
 def first_failure(failed: Array, t: Array, arm: Array, policy_state: Any) -> Array:

@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -177,6 +177,41 @@ def test_a_sure_policy_whose_arms_share_the_probability_fails(way):
     policy, environment = Unsure(wrong=[0.5, 0.5]), jb.Bernoulli(means=[0.9, 0.1])
     ds = jb.simulate(policy, environment, horizon=5, num_seeds=4, record=[1, 5], engine=jb.Engine(way=way))
     assert (ds.failed == 1).all() and np.isnan(ds.regret).all() and (ds.pulls == 0).all()
+
+
+class Counted(NamedTuple):
+    """Three arrays of integers."""
+
+    pulls: jax.Array
+    total: jax.Array
+    last: jax.Array
+
+
+@pytree
+class Truncating:
+    """Adds losses to integers."""
+
+    def init(self, num_arms):
+        return Counted(*(jnp.zeros(num_arms, jnp.int32) for _ in range(3)))
+
+    def probabilities(self, state, t, key):
+        return jnp.full(3, 1 / 3)
+
+    def update(self, state, t, x, arm, loss):
+        total = state.total.at[arm].add(loss)
+        return Counted(state.pulls.at[arm].add(1), total, state.last.at[arm].set(jnp.floor(loss).astype(jnp.int32)))
+
+
+@pytest.mark.parametrize("way", [*ways.WAYS, "step"])
+def test_an_integer_state_that_truncates_losses_is_refused(way):
+    before = warnings.filters[:]
+    wanted = r"^Truncating.update writes .* into the integers of total, .* \.astype"
+    with jax.numpy_dtype_promotion("standard"), pytest.raises(TypeError, match=wanted):
+        if way == "step":
+            jb.step(Truncating(), FAIR)(jb.start(Truncating(), FAIR), jb.game_key(0, 0))
+        else:
+            jb.simulate(Truncating(), FAIR, horizon=5, num_seeds=4, engine=jb.Engine(way=way))
+    assert warnings.filters == before
 
 
 @pytest.mark.parametrize("way", ways.WAYS)
