@@ -200,15 +200,15 @@ def means_of(environment: Environment, t: Array) -> Array:
     return forms.checked(environment, "means", environment.means(t), (environment.num_arms,), jnp.result_type(float))
 
 
-def first_failure(failed: Array, t: Array, arm: Array, policy_state: Any) -> Array:
+def first_failure(failed: Array, t: Array, arm: Array, policy_state: Any, most_axes: int = 1 << 30) -> Array:
     """Returns ``failed``, or ``t`` if this is the first round without an arm or with a state that is not finite.
 
-    The engine checks tables (leaves of two axes) at recorded rounds only, not in every round. In the shipped policies a
-    NaN that enters a table appears in a vector in the same round.
+    The engine checks leaves of at most one axis in every round, and tables (two axes or more) at recorded rounds only.
+    In the shipped policies a NaN that enters a table appears in a vector in the same round.
     """
     broken = arm < 0
-    for leaf in jax.tree.leaves(policy_state):
-        if jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.ndim < 2:
+    for leaf in map(jnp.asarray, jax.tree.leaves(policy_state)):
+        if jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.ndim <= most_axes:
             broken = broken | ~jnp.all(jnp.isfinite(leaf))
     return jnp.where((failed == 0) & broken, t, failed)
 

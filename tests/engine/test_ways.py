@@ -223,6 +223,28 @@ def test_a_broken_policy_fails_in_play(way):
         assert np.isnan(out["regret"]).all()
 
 
+@pytree
+class BrokenTable(Truncating):
+    """Has a NaN in a table from round 3 on."""
+
+    def init(self, num_arms):
+        return jnp.zeros((num_arms, 2))
+
+    def update(self, state, t, x, arm, loss):
+        return jnp.where(t == 3, state.at[arm, 1].set(jnp.nan), state)
+
+
+def test_a_broken_table_fails_in_its_round_of_a_step_and_at_the_next_recorded_round():
+    state, step = jb.start(BrokenTable(), FAIR), quick_jit(jb.step(BrokenTable(), FAIR))
+    for _ in range(5):
+        state = step(state, jb.game_key(0, 0))
+    assert int(state.failed) == 3
+    for way in ways.WAYS:
+        options = {"horizon": 6, "num_seeds": 4, "engine": jb.Engine(way=way)}
+        for record, failed in [([2, 3, 6], 3), ([2, 5, 6], 5)]:
+            assert (jb.simulate(BrokenTable(), FAIR, record=record, **options).failed == failed).all(), (way, record)
+
+
 def test_a_broken_policy_fails_in_a_step():
     step = quick_jit(lambda policy, state, key: jb.step(policy, FAIR)(state, key))
     for wrong in WRONG.values():
