@@ -166,6 +166,8 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
     began = time.perf_counter()
     shape = job.shape()
     games, threads = config.games(shape)
+    if keeper and isinstance(games, scan.Games):
+        _check_way(job, shape, config.way)
     timing.devices.add(described(games, threads))
     compiled = time.perf_counter()
     timing.compile_seconds += compiled - began
@@ -275,6 +277,15 @@ def way_of(policy: Policy, environment: Environment, measures: Sequence[str], dt
     with jax.enable_x64(dtype == "float64"):
         job = Job.of([(policy, environment)], 1, [1], measures=tuple(measures))
         return "scan" if ways.chosen(job.shape(), way) is None else "native"
+
+
+def _check_way(job: Job, shape: Shape, way: str | None) -> None:
+    """Raises if the scan would play games whose files are named as native ones, because LLVM has failed."""
+    if way_of(*job.pairs[0], job.measures, shape.dtype, way) == "native":
+        raise ValueError(
+            f"{ways.reason(shape)}, and files of native results never hold games of the scan; play this study by the "
+            "scan: jb.run(study, directory, engine=jb.Engine(way='scan'))"
+        )
 
 
 def _distinct(objects: Sequence[Any]) -> tuple[list[Any], np.ndarray]:

@@ -11,7 +11,9 @@ import pytest
 from jax import lax
 
 import jaxbandit as jb
-from jaxbandit.engine import native, runner, ways
+from jaxbandit.engine import native, runner, tallies, ways
+from jaxbandit.engine.native import cache, lower
+from jaxbandit.engine.native import compile as compiler
 from jaxbandit.engine.native.kernel import Writer
 from jaxbandit.types import field, pytree
 from tests.support.blocks import shape_of
@@ -99,12 +101,17 @@ class Deep(Spectral):
         return jnp.round(jnp.linalg.eigvalsh(jnp.diag(state))[0])
 
 
+def line_of(policy, word):
+    """The first line of a class that has a word."""
+    lines, first = inspect.getsourcelines(policy)
+    return first + next(n for n, text in enumerate(lines) if word in text)
+
+
 def assert_told(said, policy, word):
     """One warning, which names the primitive and the line of the policy with a word."""
     assert [entry.category for entry in said] == [UserWarning]
-    message, (lines, first) = str(said[0].message), inspect.getsourcelines(policy)
-    line = first + next(n for n, text in enumerate(lines) if word in text)
-    assert f"{policy.__name__} in Bernoulli uses 'eigh' at {__file__}:{line}, " in message, message
+    message, place = str(said[0].message), f"{__file__}:{line_of(policy, word)}"
+    assert f"{policy.__name__} in Bernoulli uses 'eigh' at {place}, " in message, message
 
 
 def test_a_policy_without_a_rule_is_played_by_the_scan():
@@ -129,6 +136,47 @@ def test_the_line_is_told_of_a_primitive_inside_of_a_compiled_function():
         warnings.simplefilter("always")
         assert runner.way_of(Deep(), FAIR, (), "float32", None) == "scan"
     assert_told(said, Deep, "eigvalsh(")
+
+
+@pytest.fixture(params=["a rule", "LLVM"])
+def failing_compiler(request, monkeypatch):
+    """A rule of the lowering, or LLVM, raises an error of its own; returns the words that name it."""
+
+    def fails(*_):
+        raise RuntimeError("no such register\nand more")
+
+    for owner, name in [(native.games, "_known"), (ways, "_reasons"), (tallies, "_mapped")]:
+        monkeypatch.setattr(owner, name, {})  # nothing was compiled before
+    if request.param == "LLVM":
+        monkeypatch.setattr(compiler, "object_code", fails)
+        monkeypatch.setattr(cache, "read", lambda key: None)
+        return " cannot be compiled, because of RuntimeError: no such register; "
+    monkeypatch.setitem(lower._RULES, "reduce_min", fails)
+    return f" cannot be compiled at {__file__}:{line_of(Plain, 'jnp.min')}, because of RuntimeError: no such register; "
+
+
+def test_a_compiler_that_fails_leaves_the_games_to_the_scan(failing_compiler):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        played = [jb.simulate(Plain(), FAIR, horizon=30, num_seeds=12, record=[30]) for _ in range(2)]
+    assert [str(entry.message).startswith(f"Plain in Bernoulli{failing_compiler}") for entry in said] == [True], said
+    scan = jb.simulate(Plain(), FAIR, horizon=30, num_seeds=12, record=[30], engine=jb.Engine(way="scan"))
+    for ds in played:
+        assert ds.attrs["device"].startswith("scan")
+        np.testing.assert_array_equal(ds.loss, scan.loss)
+
+
+@pytest.mark.parametrize("failing_compiler", ["LLVM"], indirect=True)
+@pytest.mark.usefixtures("failing_compiler")
+@pytest.mark.filterwarnings("ignore:.*cannot be compiled")
+def test_a_compiler_that_fails_leaves_files_of_native_games_alone(tmp_path):
+    entries = {"policies": [{"name": "uniform"}], "environments": [{"name": "bernoulli", "means": [0.2, 0.8]}]}
+    study = jb.Study(horizon=10, num_seeds=4, **entries)
+    with pytest.raises(ValueError, match=r"^Uniform in Bernoulli cannot be compiled.* engine=jb.Engine\(way='scan'\)"):
+        jb.run(study, tmp_path / "native")
+    assert not list((tmp_path / "native").glob("cells/*.nc"))
+    jb.run(study, tmp_path / "scan", engine=jb.Engine(way="scan"))
+    assert list((tmp_path / "scan").glob("cells/*.nc"))
 
 
 # Policies that are wrong
