@@ -1,6 +1,7 @@
 """A whole study as one pure function of arrays."""
 
 import functools
+import threading
 from typing import Any
 
 import jax
@@ -10,8 +11,8 @@ from jax import lax
 from jax.core import Tracer
 
 from jaxbandit.checks import MAX_ROUNDS, recorded_rounds
-from jaxbandit.engine import machine, runner, scan, tallies, ways, workers
-from jaxbandit.engine.round import Plan, Tally
+from jaxbandit.engine import blocks, machine, runner, scan, ways, workers
+from jaxbandit.engine.round import Plan
 from jaxbandit.engine.shape import Shape
 from jaxbandit.game import Environment, Policy, as_arrays, compensated_add, is_stationary
 from jaxbandit.types import Array
@@ -23,7 +24,9 @@ def play(
     """Plays a whole study as one pure function of arrays, for use under ``jit``, ``vmap``, ``shard_map``.
 
     On a CPU it calls machine code. Under differentiation, on accelerators, and if ``way`` is "scan", it is plain JAX,
-    which takes some 20 to 50 times as long on a CPU. ``simulate`` plays the same games block by block.
+    which takes some 20 to 50 times as long on a CPU. ``simulate`` plays the same games block by block. Ctrl-C stops the
+    machine code within a call of about a fifth of a second; inside of a user's ``jit``, JAX turns the
+    ``KeyboardInterrupt`` into an error of its own that names it.
 
     Args:
       policy: One policy. For a sweep, ``vmap`` over one with stacked fields.
@@ -63,6 +66,9 @@ def play(
     if games is None:
         return _results(shape, leaves, record, _totals_by_scan(shape, leaves, words, record))
 
+    if jax.default_backend() == "cpu" and _are_concrete(leaves, words, record):
+        return _results(shape, leaves, record, _on_host(shape, games, leaves, words, record))
+
     by_scan = functools.partial(_totals_by_scan, shape)
 
     @jax.custom_jvp
@@ -96,6 +102,12 @@ def _results(shape: Shape, leaves, record: Array, totals: dict[str, Array]) -> d
     }
 
 
+def _are_concrete(*arrays: Any) -> bool:
+    """Returns whether the numbers of arrays are known now, outside of ``jit`` and other transformations."""
+    now = lax.neg(jnp.int32(0))  # while JAX traces a function, even the result of known numbers is traced
+    return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((now, arrays)))
+
+
 def _totals_by_call(shape: Shape, games: Any, like: dict, leaves, words: Array, record: Array) -> dict[str, Array]:
     """Returns sums over rounds, computed by machine code that a JAX program calls."""
 
@@ -118,25 +130,25 @@ def _totals_by_call(shape: Shape, games: Any, like: dict, leaves, words: Array, 
     return jax.pure_callback(host, like, leaves, words, record, vmap_method="broadcast_all")
 
 
+def _on_host(shape: Shape, games: Any, leaves, words: Array, record: Array) -> dict[str, Array]:
+    """Returns sums over rounds, computed by machine code that Python calls; Python receives Ctrl-C meanwhile."""
+    totals = _play(shape, games, *map(np.asarray, (*leaves, words, record)))
+    return {name: jnp.asarray(values) for name, values in totals.items()}
+
+
 def _play(shape: Shape, games: Any, *arguments: np.ndarray) -> dict[str, np.ndarray]:
     """Plays all games of a pair on every core; uses NumPy alone, because JAX waits for this call to return."""
     *leaves, words, record = arguments
-    threads, parts = machine.usable_cores(), []
+    threads, parts, pace = machine.usable_cores(), [], blocks.Pace()
     lanes = runner.Engine().lanes(games, threads, words.shape[0])
 
-    def play_block(first: int, halt: Any) -> dict[str, np.ndarray]:
+    def play_block(first: int, halt: threading.Event) -> dict[str, np.ndarray]:
         keys = np.ascontiguousarray(words[first : first + lanes].T)
-        block = games.block(_spread(shape, leaves, keys.shape[1], np), keys)
-        block.start()
-        sums, t = tallies.Totals(len(record)), 0
-        for stop in record.tolist():
-            handed_out, _ = block.advance(t, stop, np.asarray([stop]))
-            sums.add(Tally(*jax.tree.unflatten(jax.tree.structure(shape.tally), handed_out)), 1)
-            t = stop
-        return sums.recorded | {"failed": block.carry()[-1]}
+        block, numbers = games.block(_spread(shape, leaves, keys.shape[1], np), keys), np.arange(keys.shape[1])
+        return blocks.play(block, shape, record, numbers, lambda _: None, pace, None, halt)
 
     workers.in_order(play_block, range(0, words.shape[0], lanes), threads, parts.append)
-    return {name: np.concatenate([part[name] for part in parts], axis=-1) for name in parts[0]}
+    return {name: np.moveaxis(np.concatenate([part[name] for part in parts]), 0, -1) for name in parts[0]}
 
 
 def _spread(shape: Shape, leaves, num_lanes: int, numpy: Any) -> list:

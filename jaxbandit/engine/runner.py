@@ -115,7 +115,7 @@ class Engine:
         found = ways.chosen(shape, self.way)
         if isinstance(found, native.Games):
             return found, self.cores()
-        return scan.Games(shape, self.jax_devices()), 1
+        return workers.apart(lambda: scan.Games(shape, self.jax_devices())), 1
 
     def lanes(self, games: Any, threads: int, num_lanes: int) -> int:
         """Returns the number of games of a block: as many as fit its memory, and no fewer blocks than threads.
@@ -164,7 +164,7 @@ Sink = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing, keeper: Keeper | None = None) -> None:
     """Plays a job block by block; ``sink`` receives each finished block, ``keeper`` sees unfinished ones."""
     began = time.perf_counter()
-    shape = job.shape()
+    shape = workers.apart(job.shape)
     games, threads = config.games(shape)
     if keeper and isinstance(games, scan.Games):
         _check_way(job, shape, config.way)
@@ -203,8 +203,12 @@ def _play(
     wide = shape.dtype == "float64"
     (policies, policy_of), (environments, environment_of) = (_distinct(side) for side in zip(*job.pairs, strict=True))
     stacked = _stacked(policies, shape.dtype), _stacked(environments, shape.dtype)
-    gaps = [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in environments]
-    pace, key = blocks.Pace(config.chunk), random.seed_words(job.seed)
+    gaps = workers.apart(
+        lambda: [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in environments]
+    )
+    # XLA compiles a program for each number of recorded rounds in a call, so the scan has no very short calls.
+    pace = blocks.Pace(config.chunk, least=16 if isinstance(games, scan.Games) else 1)
+    key = random.seed_words(job.seed)
     said: set[str] = set()  # messages about cards
 
     def play(first: int, halt: threading.Event) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -212,7 +216,7 @@ def _play(
         pair_of, seed_of = job.pair_of[numbers], job.seed_of[numbers]
         plays, played_in = policy_of[pair_of], environment_of[pair_of]
         with jax.enable_x64(wide):  # a thread does not inherit this setting
-            playing = games
+            playing: Any = games
             if (seed_of < job.trace).any():
                 playing = traced[0] if traced else config.games(job.shape(trace=True))[0]
                 traced.append(playing)

@@ -46,7 +46,7 @@ class Program:
         key = cache.name("ptx", str(VERSION), str(compiler.llvm_version()), ptx.TARGET, ptx.FEATURES, source.text)
         code = cache.read(key)
         if code is None:
-            code = workers.apart(lambda: ptx.compiled(source.text)).encode()
+            code = ptx.compiled(source.text).encode()
             cache.write(key, code)
         self.ptx = code.decode()
 
@@ -67,7 +67,7 @@ class Games:
 
     def __init__(self, shape: Shape, cards: Sequence[Card]):
         began = time.perf_counter()
-        self.shape, self.cards, self.program = shape, list(cards), Program(shape)
+        self.shape, self.cards, self.program = shape, list(cards), workers.apart(lambda: Program(shape))
         self._modules = {card.number: card.load(self.program.ptx) for card in cards}
         self.seats: queue.SimpleQueue[Seat | None] = queue.SimpleQueue()
         for _ in range(SEATS):

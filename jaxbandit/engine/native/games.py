@@ -75,7 +75,7 @@ def compiled(shape: Shape, width: int | None = None) -> "Games":
     width = width or lanes_of(shape)
     with _lock:
         if (shape, width) not in _known:
-            _known[shape, width] = Games(shape, width)
+            _known[shape, width] = workers.apart(lambda: Games(shape, width))
         return _known[shape, width]
 
 
@@ -149,7 +149,7 @@ class Games:
         code = cache.read(key)
         with failures():
             if code is None:
-                code = workers.apart(lambda: compiler.object_code(source.text, cpu, features))
+                code = compiler.object_code(source.text, cpu, features)
                 cache.write(key, code)
             self._code = compiler.Code(code, cpu, features)
             self._begin = self._code.function("begin", *[_POINTER] * 4, _NUMBER, _NUMBER)
