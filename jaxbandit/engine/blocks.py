@@ -14,7 +14,7 @@ from jaxbandit.engine.round import Outcome, Tally
 from jaxbandit.engine.shape import Shape
 
 TARGET_SECONDS = 0.2  # a call is kept about this short, for progress and Ctrl-C
-FIRST_ROUNDS = 64  # rounds of the first call, before the speed is known
+FIRST_CALL = 4  # rounds of the first call, in units of the least, before the speed is known
 OUT_BYTES = 32 << 20  # most that one call hands out
 
 
@@ -23,16 +23,17 @@ class Pace:
 
     Args:
       most: The largest number of rounds of a call.
+      least: The smallest, unless fewer are left.
     """
 
-    def __init__(self, most: int | None = None):
-        self._most = most or 1 << 30
-        self.rounds = min(FIRST_ROUNDS, self._most)
+    def __init__(self, most: int | None = None, least: int = 1):
+        self._most, self._least = most or 1 << 30, least
+        self.rounds = min(FIRST_CALL * least, self._most)
 
     def learn(self, rounds: int, seconds: float) -> None:
         """Updates the number of rounds after a call."""
         fitting = int(rounds * TARGET_SECONDS / max(seconds, 1e-5))
-        self.rounds = min(max(fitting, 16), 8 * self.rounds, self._most)
+        self.rounds = min(max(fitting, self._least), 8 * self.rounds, self._most)
 
 
 def play(

@@ -117,7 +117,7 @@ class Engine:
         found = ways.chosen(shape, self.way)
         if isinstance(found, native.Games):
             return found, self.cores()
-        return scan.Games(shape, self.jax_devices()), 1
+        return workers.apart(lambda: scan.Games(shape, self.jax_devices())), 1
 
     def in_flight(self, shape: Shape, num_lanes: int) -> int:
         """Returns the number of games of a shape that play at a time if there are ``num_lanes`` of them."""
@@ -176,8 +176,10 @@ Sink = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing, keeper: Keeper | None = None) -> None:
     """Plays a job block by block; ``sink`` receives each finished block, ``keeper`` sees unfinished ones."""
     began = time.perf_counter()
-    shape = job.shape(trace=bool((job.seed_of < job.trace).all()))
+    shape = workers.apart(lambda: job.shape(trace=bool((job.seed_of < job.trace).all())))
     games, threads = config.games(shape)
+    if keeper and isinstance(games, scan.Games):
+        _check_way(job, shape, config.way)
     timing.devices.add(described(games, threads))
     compiled = time.perf_counter()
     timing.compile_seconds += compiled - began
@@ -214,15 +216,19 @@ def _play(
     wide = shape.dtype == "float64"
     (policies, policy_of), (environments, environment_of) = (_distinct(side) for side in zip(*job.pairs, strict=True))
     stacked = _stacked(policies, shape.dtype), _stacked(environments, shape.dtype)
-    gaps = [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in environments]
-    pace, key = blocks.Pace(config.chunk), random.seed_words(job.seed)
+    gaps = workers.apart(
+        lambda: [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in environments]
+    )
+    # XLA compiles a program for each number of recorded rounds in a call, so the scan has no very short calls.
+    pace = blocks.Pace(config.chunk, least=16 if isinstance(games, scan.Games) else 1)
+    key = random.seed_words(job.seed)
 
     def play(first: int, halt: threading.Event) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         numbers = np.arange(first, min(first + width, job.num_lanes))
         pair_of, seed_of = job.pair_of[numbers], job.seed_of[numbers]
         plays, played_in = policy_of[pair_of], environment_of[pair_of]
         with jax.enable_x64(wide):  # a thread does not inherit this setting
-            playing = games
+            playing: Any = games
             if (seed_of < job.trace).any() and not shape.plan.trace:
                 playing = traced[0] if traced else config.games(job.shape(trace=True))[0]
                 traced.append(playing)
@@ -290,6 +296,15 @@ def way_of(policy: Policy, environment: Environment, measures: Sequence[str], dt
     with jax.enable_x64(dtype == "float64"):
         job = Job.of([(policy, environment)], 1, [1], measures=tuple(measures))
         return "scan" if ways.chosen(job.shape(), way) is None else "native"
+
+
+def _check_way(job: Job, shape: Shape, way: str | None) -> None:
+    """Raises if the scan would play games whose files are named as native ones, because LLVM has failed."""
+    if way_of(*job.pairs[0], job.measures, shape.dtype, way) == "native":
+        raise ValueError(
+            f"{ways.reason(shape)}, and files of native results never hold games of the scan; play this study by the "
+            "scan: jb.run(study, directory, engine=jb.Engine(way='scan'))"
+        )
 
 
 def _distinct(objects: Sequence[Any]) -> tuple[list[Any], np.ndarray]:

@@ -34,7 +34,7 @@ def play_to(
     """Plays rounds t + 1 to ``until``."""
 
     def body(i: Array, carry: rounds.Carry) -> rounds.Carry:
-        return _round(shape, leaves, carry, keys, i)[0]
+        return play_one(shape, leaves, carry, keys, i)
 
     return lax.fori_loop(t + 1, until + 1, body, carry)
 
@@ -46,6 +46,11 @@ def record(shape: Shape, carry: rounds.Carry, t: Array) -> tuple[rounds.Carry, r
 
 def _axes(shape: Shape) -> tuple[int | None, ...]:
     return tuple(None if shared else -1 for shared in shape.shared)
+
+
+def play_one(shape: Shape, leaves: Sequence[Array], carry: rounds.Carry, keys: Array, t: Array) -> rounds.Carry:
+    """Plays round t."""
+    return _round(shape, leaves, carry, keys, t)[0]
 
 
 def _round(shape: Shape, leaves: Sequence[Array], carry: rounds.Carry, keys: Array, t: Array) -> tuple[Any, Any]:

@@ -27,20 +27,25 @@ def chosen(shape: Shape, way: str | None = None) -> Any:
         return None
     if shape in _reasons:
         return None
-    reason = native.unavailable()
-    if not reason:
+    obstacle = native.unavailable()
+    if not obstacle:
         try:
             return native.compiled(shape)
         except native.UnsupportedError as error:
             policy, environment = (type(side).__name__ for side in shape.pair(shape.parameters))
-            reason = f"{policy} in {environment} {_obstacle(error)}"
-    _reasons[shape] = reason
+            obstacle = f"{policy} in {environment} {error}"
+    _reasons[shape] = obstacle
     warnings.warn(
-        f"{reason}; JAX's scan plays the games instead. The results are right, but a CPU takes some 20 to 50 times as "
-        "long (docs/speed.md). To choose the scan without this warning, pass Engine(way='scan')",
+        f"{obstacle}; JAX's scan plays the games instead. The results are right, but a CPU takes some 20 to 50 times "
+        "as long (docs/speed.md). To choose the scan without this warning, pass Engine(way='scan')",
         stacklevel=2,
     )
     return None
+
+
+def reason(shape: Shape) -> str:
+    """Returns the reason why the scan plays a shape instead of machine code; empty if there is none so far."""
+    return _reasons.get(shape, "")
 
 
 def cards(devices: Any, way: str | None) -> list[gpu.Card]:
@@ -68,11 +73,6 @@ def cards(devices: Any, way: str | None) -> list[gpu.Card]:
         return []
 
 
-def _obstacle(error: native.UnsupportedError) -> str:
-    where = f" at {error.where}" if error.where else ""
-    return f"uses '{error.primitive}'{where}, which has no native rule"
-
-
 def explained(policy: Policy, environment: Environment) -> tuple[str, str]:
     """Returns the way in which a pair is played here, "native" or "scan", and the reason; compiles nothing."""
     if jax.default_backend() not in KINDS:
@@ -83,5 +83,5 @@ def explained(policy: Policy, environment: Environment) -> tuple[str, str]:
     try:
         native.check(shape)
     except native.UnsupportedError as error:
-        return "scan", f"it {_obstacle(error)}"
+        return "scan", f"it {error}"
     return "native", f"every operation has a rule; vectors of {native.lanes_of(shape)} games"

@@ -265,6 +265,22 @@ def test_loops(size):
     check(function, floats(size), integers(low=0, high=9), rtol=3e-5)
 
 
+@pytest.mark.parametrize("size", [3, 80])
+def test_vectors_of_loops(size):
+    """A loop for each entry, which ends when its own test says so; also with a row for each entry, and two axes."""
+
+    def halvings(x, floor):
+        return lax.while_loop(lambda c: jnp.abs(c[0]) > floor, lambda c: (c[0] / 2, c[1] + 1), (x, jnp.int32(0)))
+
+    def function(x, n):
+        counted = jax.vmap(lambda n, x: lax.fori_loop(0, n, lambda i, a: a.at[i % 3].add(x), jnp.zeros(3)))(n, x)
+        pairs = jax.vmap(jax.vmap(lambda a, n: lax.fori_loop(0, n, lambda i, c: c + a, jnp.float32(0)), (0, None)))
+        inside = lax.cond(x[0] > 0, lambda: jax.vmap(halvings, (0, None))(x, 0.01), lambda: (x, n))
+        return jax.vmap(halvings, (0, None))(x, 0.1), counted, pairs(jnp.stack([x[:3], -x[:3]], 1), n[:3]), inside
+
+    check(function, floats(size), integers(size, low=-1, high=6), rtol=3e-5)
+
+
 def test_long_scans_are_loops():
     def function(x):
         def body(carry, value):

@@ -49,7 +49,7 @@ class Assembly:
         key = cache.name("ptx", str(VERSION), str(compiler.llvm_version()), ptx.TARGET, ptx.FEATURES, source.text)
         code = cache.read(key)
         if code is None:
-            code = workers.apart(lambda: ptx.compiled(source.text)).encode()
+            code = ptx.compiled(source.text).encode()
             cache.write(key, code)
         self.ptx = code.decode()
 
@@ -77,7 +77,7 @@ class Games:
     def __init__(self, shape: Shape, cards: Sequence[Card]):
         began = time.perf_counter()
         self._modules: dict[int, Module] = {}
-        self.shape, self.cards, self.assembly = shape, list(cards), assembly_of(shape)
+        self.shape, self.cards, self.assembly = shape, list(cards), workers.apart(lambda: assembly_of(shape))
         self._opened: list[Seat] = []
         self.seats: queue.SimpleQueue[Seat | None] = queue.SimpleQueue()
         try:
