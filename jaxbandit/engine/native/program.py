@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 # Primitives that hold a jaxpr which is evaluated in place.
@@ -17,16 +18,24 @@ CALLS = {
     "custom_vjp_call",
     "custom_vjp_call_jaxpr",
     "remat",
+    "remat2",
     "checkpoint",
     "custom_lin",
 }
 
 
 class Name:
-    """A variable of a program: an array that one equation makes."""
+    """A variable of a program: an array that one equation makes.
+
+    Attributes:
+      aval: Shape and dtype of the array as it is stored; an array of JAX keys has a last axis of two words.
+      keys: The dtype of JAX keys if the array holds keys, else None.
+    """
 
     def __init__(self, aval: Any):
-        self.aval = aval
+        dtype = getattr(aval, "dtype", np.dtype(bool))  # a token has none
+        self.keys = dtype if jnp.issubdtype(dtype, jax.dtypes.prng_key) else None
+        self.aval = aval if self.keys is None else jax.ShapeDtypeStruct((*aval.shape, 2), np.uint32)
 
 
 class Literal:
