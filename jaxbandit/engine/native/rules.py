@@ -260,13 +260,6 @@ def _pow(f: Function, eqn, a, b):
     return elementary.FUNCTIONS["pow"](f, a, b)
 
 
-@_rule("log2")
-def _log2(f: Function, eqn, a):
-    """Computes log2 as jnp.log2 did before it became a primitive (jax 0.11)."""
-    log = elementary.FUNCTIONS["log"]
-    return f.div(log(f, a), log(f, f.constant(2.0, a.kind)))
-
-
 @_rule("polynomial")
 def _polynomial(f: Function, eqn, a, *coefficients):
     """Evaluates a polynomial by Horner's rule; the constant term comes first."""
