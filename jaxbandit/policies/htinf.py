@@ -216,7 +216,7 @@ class AdaTINF:
         lost = added - (total - state.cost)
         unit = jnp.sqrt(x.shape[0] * (self.horizon + 1))
         doubles = total > jnp.exp2(state.level) * unit
-        level = jnp.maximum(state.level + 1, jnp.ceil(jnp.log2(jnp.maximum(cost / unit, 2.0**-100))) + 1)
+        level = jnp.maximum(state.level + 1, jnp.ceil(jnp.log(jnp.maximum(cost / unit, 2.0**-100)) / math.log(2)) + 1)
 
         estimates = _add_kept(HTINFState(state.cumulative_loss, state.cumulative_lost), x, arm, loss, kept)
         if self.restart:

@@ -91,7 +91,7 @@ def _add_to_levels(state: LevelState, arm: Array, loss: Array, p, c) -> LevelSta
     row = state.levels[arm]
     row = row + (terms - row) / n
     levels = state.levels.at[arm].set(row)
-    log2_n = jnp.log2(n)
+    log2_n = jnp.log(n) / math.log(2)
     return LevelState(
         pulls=pulls,
         estimate=jnp.where(played, jnp.sum(_cubic(level, log2_n / 2) * row), state.estimate),

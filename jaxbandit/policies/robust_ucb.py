@@ -265,7 +265,7 @@ class RobustUCB:
         return BlocksState(pulls=pulls, blocks=blocks, lower=lower, upper=upper)
 
     def _add_to_histogram(self, state: HistogramState, pulls, played, arm, n, t, reward) -> HistogramState:
-        size = jnp.log2(jnp.maximum(jnp.abs(reward) / (LOWEST * self.moment_bound), 1e-30))
+        size = jnp.log(jnp.maximum(jnp.abs(reward) / (LOWEST * self.moment_bound), 1e-30)) / math.log(2)
         place = jnp.clip(jnp.ceil(2 * size), 0, HALF_OCTAVES).astype(jnp.int32)
         place = HALF_OCTAVES + jnp.where(reward < 0, -place, place)
         reward = jnp.clip(reward, -1e30, 1e30)

@@ -131,6 +131,34 @@ def test_a_policy_without_a_rule_is_played_by_the_scan():
         np.testing.assert_allclose(ds.regret, plain.regret, rtol=1e-6)
 
 
+@pytree
+class BetaThompson:
+    """Thompson sampling for losses 0 and 1."""
+
+    sure: ClassVar[bool] = True
+
+    def init(self, num_arms):
+        return jnp.ones((2, num_arms))
+
+    def probabilities(self, state, t, key):
+        draw = jax.random.beta(jb.random.jax_key(key), *state)
+        return jax.nn.one_hot(jnp.argmin(draw), state.shape[1], dtype=state.dtype)
+
+    def update(self, state, t, x, arm, loss):
+        return state.at[0, arm].add(loss).at[1, arm].add(1 - loss)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_draws_from_beta_laws_are_native_and_play_as_the_scan_does(dtype):
+    options = {"horizon": 50, "num_seeds": 12, "record": range(1, 51), "dtype": dtype}
+    fair = jb.Bernoulli(means=[0.3, 0.5, 0.5, 0.6])
+    native, scan = (jb.simulate(BetaThompson(), fair, engine=jb.Engine(way=way), **options) for way in ways.WAYS)
+    assert native.attrs["device"].startswith("native") and scan.attrs["device"].startswith("scan")
+    assert (native.pulls.isel(round=-1) > 0).any("seed").all(), "every arm is played by some game"
+    np.testing.assert_array_equal(native.pulls, scan.pulls)
+
+
 def test_the_line_is_told_of_a_primitive_inside_of_a_compiled_function():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -36,9 +36,8 @@ def _scan(low, equation, *operands: Array):
         operands[num_consts + num_carry :],
     )
     avals = [name.aval for name in equation.outvars]
-    if length == 0:
-        raise KeyError("scan of length 0")
-    if all(a.size <= SMALL for a in (*carry, *xs)) and length * _weight(program) <= WRITTEN_OUT:
+    small = all(a.size <= SMALL for a in (*carry, *xs)) and length * _weight(program) <= WRITTEN_OUT
+    if length == 0 or (small and not _holds_loops(program)):
         return _written_out(low, program, consts, carry, xs, length, reverse, avals[num_carry:])
     xs = [scope.stored(a) for a in xs]
     consts = [scope.stored(a) if a.size > SMALL else scope.apart(a) for a in consts]
@@ -67,6 +66,11 @@ def _scan(low, equation, *operands: Array):
 def _weight(program) -> int:
     """Returns the number of entries that a program computes."""
     return sum(max(name.aval.size for name in equation.outvars) for equation in program.equations)
+
+
+def _holds_loops(program) -> bool:
+    """Returns whether a program has a loop inside, which would be compiled once for every turn written out."""
+    return any(equation.primitive.name in ("while", "random_gamma") for equation in program.equations)
 
 
 def _written_out(low, program, consts, carry, xs, length, reverse, out_avals):

@@ -132,14 +132,15 @@ class Lowering:
     # Methods that rules use
 
     def elementwise(self, equation: Equation) -> Array:
-        """Returns the result of an elementwise primitive; each scalar operand is combined with every entry."""
+        """Returns the result of an elementwise primitive; an operand with fewer axes has the leading ones."""
         operands = [self.read(atom) for atom in equation.invars]
         rule = rules.RULES[equation.primitive.name]
         aval = equation.outvars[0].aval
 
         def entry(array: Array, index):
-            if array.shape == aval.shape or not array.shape:
-                return array.at(index if array.shape else ())
+            index = index[: len(array.shape)]  # a condition on keys lacks the axis of their words
+            if array.shape == aval.shape:
+                return array.at(index)
             return array.at(tuple(i if n > 1 else 0 for i, n in zip(index, array.shape, strict=True)))
 
         def element(index):
