@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit.dataset.labels import pretty as pretty
 from jaxbandit.grid import suggest
 from jaxbandit.plots import style
-from jaxbandit.policies import POLICIES
 from jaxbandit.studies import recorded
 from jaxbandit.theory import assumptions
 
@@ -68,12 +68,6 @@ def environments_of(ds: xr.Dataset, data: str | pathlib.Path | None = None, *, t
 def head(label: Any) -> str:
     """Returns the name that a label starts with: ``uniinf`` of ``uniinf[initial_scale=4]``."""
     return str(label).split("[")[0].split("#")[0]
-
-
-def pretty(label: Any) -> str:
-    """Returns a label as figures print it: a shipped policy has the name that its paper gives it."""
-    cls, text = POLICIES.get(head(label)), str(label)
-    return text if cls is None else getattr(cls, "label", head(label)) + text[len(head(label)) :]
 
 
 def named(ds: xr.Dataset, policy: Any, environments: Sequence[Any] | None = None) -> str:

@@ -4,27 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxbandit.policies import POLICIES
-
-LABELS = {
-    name: str(getattr(cls, "label", name)) for key, cls in POLICIES.items() for name in (key, cls.__name__)
-}  # `simulate` names policies by their class
+from jaxbandit.dataset.labels import pretty as pretty
 
 
 def head(label: Any) -> str:
     """Returns the name that a label starts with: ``uniinf`` of ``uniinf[initial_scale=4]``."""
     return str(label).split("[")[0].split("#")[0]
-
-
-def pretty(label: Any) -> str:
-    """Returns a label with the policy's own name.
-
-    Example:
-      >>> pretty("uniinf[initial_scale=4]"), pretty("mine[a=1]")
-      ('uniINF[initial_scale=4]', 'mine[a=1]')
-    """
-    text, name = str(label), head(label)
-    return LABELS.get(name, name) + text[len(name) :]
 
 
 def short(points: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -22,7 +22,7 @@ from jaxbandit.analysis.comparison.form import Comparison as Comparison
 from jaxbandit.analysis.comparison.form import Line as Line
 from jaxbandit.analysis.comparison.form import Row as Row
 from jaxbandit.analysis.multiples import NOTE, multiples
-from jaxbandit.dataset.labels import environment_labels
+from jaxbandit.dataset.labels import environment_labels, pretty
 from jaxbandit.game import is_stationary
 from jaxbandit.policies import POLICIES
 from jaxbandit.theory import guarantees
@@ -82,7 +82,7 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
                 _line(str(policy), kind, fixed, [found.get(at.get((kind, column), "")) for column in columns])
                 for kind, fixed in sorted(kinds, key=lambda entry: not entry[1])
             ]
-            rows.append(Row(_name(policy), _given(policy), tuple(lines)))
+            rows.append(Row(pretty(policy), _given(policy), tuple(lines)))
         blocks.append(Block(num_arms, tuple(columns), tuple(rows)))
     return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level, cells, bool(times)))
 
@@ -193,11 +193,6 @@ def _order(environment: Any) -> float:
 
 def _head(label: Any) -> str:
     return str(label).split("[")[0].split("#")[0]
-
-
-def _name(policy: Any) -> str:
-    cls, text = POLICIES.get(_head(policy)), str(policy)
-    return text if cls is None else getattr(cls, "label", _head(policy)) + text[len(_head(policy)) :]
 
 
 def _given(policy: Any) -> tuple[str, ...] | None:
