@@ -92,10 +92,13 @@ class Guarantee:
     def binding_class(self) -> str | None:
         """The class of environments whose asymptotic lower bound binds the policy; None if neither does.
 
-        The bound holds for a policy whose regret is logarithmic in every environment of the class: all laws with the
-        moment, or, for a policy that needs truncated non-negativity, the non-negative laws among them.
+        The rule: a policy is bound if its proved order for one instance has no power of T, only logarithms, and holds
+        for all laws with the moment. Its regret then grows more slowly than every power of T in every environment of
+        the class, as the bound needs. For a policy that also needs truncated non-negativity, the class is that of the
+        non-negative laws with the moment.
         """
-        if self.stochastic is None or not {"moment", "given moment"} & set(self.assumes):
+        logarithmic = self.stochastic is not None and self.stochastic.exponent(1.5, 10) == 0
+        if not logarithmic or not {"moment", "given moment", "given order"} & set(self.assumes):
             return None
         return "nonnegative" if "truncated non-negative" in self.assumes else "moment"
 
