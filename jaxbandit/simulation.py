@@ -99,10 +99,9 @@ def simulate(
     violated = assumptions.sentences(pairs)
     assumptions.warn(violated, study.environments, stacklevel=2)
     attrs["warnings"] = "\n".join(violated)
-    if {"policy", "environment"} <= set(ds.dims):
-        labels = itertools.product(map(str, ds.policy.values), map(str, ds.environment.values))
-        outside = [names for names, pair in zip(labels, pairs, strict=True) if assumptions.is_outside(pair)]
-        attrs["outside"] = assumptions.as_attribute(outside)
+    named = itertools.product(labels.labels(named_policies), labels.labels(named_environments))
+    outside = [names for names, pair in zip(named, pairs, strict=True) if assumptions.is_outside(pair)]
+    attrs["outside"] = assumptions.as_attribute(outside)
     attrs["infinite_losses"] = int(np.isinf(variables["loss"][..., -1]).sum())
     return ds.assign_attrs(attrs)
 

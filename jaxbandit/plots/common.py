@@ -1,6 +1,5 @@
 """Helpers that all figures share: datasets in one form, their environments, names and axes of regret."""
 
-import itertools
 import pathlib
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.dataset.labels import pretty as pretty
+from jaxbandit.dataset.results import labelled as labelled
 from jaxbandit.grid import suggest
 from jaxbandit.plots import style
 from jaxbandit.studies import recorded
@@ -28,22 +28,6 @@ AXES = {
     "moment_order_factor": "α given / α of the environment",
     "initial_scale": "initial scale S₁",
 }
-
-
-def labelled(ds: xr.Dataset) -> xr.Dataset:
-    """Returns the dataset by ``policy`` and ``environment``; swept axes of one class become labelled points."""
-    if {"policy", "environment"} <= set(ds.dims):
-        return ds
-    variable = ds["regret" if "regret" in ds else "regret_mean"]
-    axes = [str(dim) for dim in variable.dims if dim not in ("seed", "round", "quantile", "environment")]
-    if axes:
-        points = itertools.product(*(ds[axis].values for axis in axes))
-        names = [", ".join(f"{axis}={style.tick(v)}" for axis, v in zip(axes, point, strict=True)) for point in points]
-        ds = ds.stack(policy=axes).drop_vars(["policy", *axes]).assign_coords(policy=names)
-    else:
-        ds = ds.expand_dims(policy=[str(ds.attrs.get("policy", "policy")).split("(")[0]])
-    environment = str(ds.attrs.get("environment", "environment")).split("(")[0]
-    return ds if "environment" in ds.dims else ds.expand_dims(environment=[environment])
 
 
 def environments_of(ds: xr.Dataset, data: str | pathlib.Path | None = None, *, trust: bool = False) -> dict[str, Any]:

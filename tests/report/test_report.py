@@ -211,9 +211,9 @@ def test_sweeps_of_one_class_a_side_keep_policies_and_environments_apart():
     environments = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6, 2.0])
     ds = jb.simulate(sweep, environments, horizon=50, num_seeds=16, record=8)
     found = findings.find(ds)
-    assert found.ds.policy.values.tolist() == ["UniINF[initial_scale=1]", "UniINF[initial_scale=4]"]
-    assert found.ds.environment.values.tolist() == [f"Pareto[tail_index={tail:g}]" for tail in (1.2, 1.6, 2.0)]
-    regret = found.ds.regret.sel(policy="UniINF[initial_scale=4]", environment="Pareto[tail_index=1.6]")
+    assert found.ds.policy.values.tolist() == ["uniinf[initial_scale=1]", "uniinf[initial_scale=4]"]
+    assert found.ds.environment.values.tolist() == [f"pareto[tail_index={tail:g}]" for tail in (1.2, 1.6, 2.0)]
+    regret = found.ds.regret.sel(policy="uniinf[initial_scale=4]", environment="pareto[tail_index=1.6]")
     np.testing.assert_array_equal(
         regret.transpose("seed", "round"), ds.regret.sel(initial_scale=4, tail_index=1.6).transpose("seed", "round")
     )

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit import plots
 from jaxbandit.dataset.labels import pretty, readable
 from jaxbandit.dataset.pairs import checked_pair
+from jaxbandit.report import findings
 from jaxbandit.theory import assumptions, guarantees
 from jaxbandit.types import public_fields
 from tests.support.policies import make
@@ -151,6 +153,18 @@ def test_results_name_the_pairs():
     assert assumptions.remark(ds.attrs, "ucb1", labels) == "outside its assumptions in 1 of 2"
     assert assumptions.remark(ds.attrs, "ucb1", labels[:1]) == "outside its assumptions"
     assert assumptions.remark(ds.attrs, "uniinf", labels) == ""
+
+
+def test_results_of_one_class_a_side_name_the_pairs_too():
+    policies = jb.grid(jb.UCB1, exploration=[0.5, 1.0])
+    with pytest.warns(UserWarning, match="outside its assumptions"):
+        ds = jb.simulate(policies, jb.Bernoulli(means=[0.2, 0.8]), horizon=10, num_seeds=2)
+    assert json.loads(ds.attrs["outside"]) == [["ucb1[exploration=0.5]", "bernoulli"]]
+    rows = jb.table(ds).splitlines()[2:4]
+    assert ["outside its assumptions" in row for row in rows] == [True, False]
+    for made in (plots.labelled(ds), findings.two_sided(ds)):
+        (label, where) = str(made.policy.values[0]), str(made.environment.values[0])
+        assert assumptions.remark(made.attrs, label, [where]) == "outside its assumptions"
 
 
 def test_ranges_hold_the_losses_that_are_drawn():
