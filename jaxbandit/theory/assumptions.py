@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxbandit.theory import guarantees
 from jaxbandit.theory.guarantees import GUARANTEES
 
 SLACK = 1e-6  # relative; a bound copied from environment.moment() is not refused for its last digit
@@ -70,6 +71,13 @@ def violations(pair: Pair) -> list[Violation]:
         elif reason:
             found.append(Violation(f"{name} in {pair.environment!r} is {OUTSIDE}: {reason}", outside=True))
     return found
+
+
+def is_tied(label: str, environment: Any, stationary: bool) -> bool:
+    """Returns whether several best arms leave a policy, given by its label, without its bound for one instance."""
+    row = guarantees.of(label)
+    needs = row is not None and "unique best arm" in row.assumes
+    return needs and bool(_not_unique(Pair(label, None, environment, stationary)))
 
 
 def sentences(pairs: Iterable[Pair]) -> list[str]:
