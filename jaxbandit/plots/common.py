@@ -1,5 +1,6 @@
 """Helpers that all figures share: datasets in one form, their environments, names and axes of regret."""
 
+import itertools
 import pathlib
 import warnings
 from collections.abc import Mapping, Sequence
@@ -64,6 +65,13 @@ def named(ds: xr.Dataset, policy: Any, environments: Sequence[Any] | None = None
     """
     shown = np.atleast_1d(ds.environment.values) if environments is None else environments
     return pretty(policy) + ("†" if assumptions.remark(ds.attrs, policy, shown) else "")
+
+
+def dagger(at: xr.Dataset) -> str:
+    """Returns the dagger if one of the pairs that a curve is drawn from is outside its assumptions, else nothing."""
+    outside = assumptions.outside_of(at.attrs)
+    pairs = itertools.product(np.atleast_1d(at.policy.values), np.atleast_1d(at.environment.values))
+    return "†" if any((str(policy), str(environment)) in outside for policy, environment in pairs) else ""
 
 
 def dagger_note(ds: xr.Dataset, each: bool = False) -> str:
