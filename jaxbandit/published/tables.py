@@ -12,7 +12,7 @@ from jaxbandit.analysis import comparison, growth, risk, statistics
 from jaxbandit.analysis.comparison import writers
 from jaxbandit.plots import common
 from jaxbandit.studies.study import Study
-from jaxbandit.theory import guarantees
+from jaxbandit.theory import assumptions, guarantees
 
 LETTERS = {"α": "alpha", "σ": "sigma"}
 
@@ -43,6 +43,13 @@ class Results:
         """Returns labels of environments with the headings that a table shows; all if none are chosen."""
         labels = [str(label) for label in self.ds.environment.values]
         return _chosen(labels, chosen) if chosen else {label: f"`{label}`" for label in labels}
+
+    def remark(self, pairs: Iterable[tuple[str, str]]) -> str:
+        """Returns words behind the name of a row if it is outside its assumptions in some of the row's pairs."""
+        pairs, outside = list(pairs), assumptions.outside_of(self.ds.attrs)
+        count = sum(pair in outside for pair in pairs)
+        where = "" if count == len(pairs) else f" in {count} of {len(pairs)}"
+        return f" ({assumptions.OUTSIDE}{where})" if count else ""
 
     def regret(self, policy: str, environment: str) -> xr.DataArray:
         """Returns the regret of a pair, [seed, round], up to the last round it was played to, in memory."""
@@ -77,7 +84,7 @@ def final_regret(
             heads += [heading, "99 % quantile"] if quantile else [heading]
         lines = []
         for label, name in rows.items():
-            cells = [name] + ([given_text(label)] if given else [])
+            cells = [name + results.remark((label, place) for place in places)] + ([given_text(label)] if given else [])
             for place in places:
                 regret = results.regret(label, place)
                 last, stop = regret.isel(round=-1).values, _stop(regret, results)
@@ -115,7 +122,8 @@ def pairs(
                 band = statistics.band(last, num_resamples=comparison.RESAMPLES)
                 mean = interval_text(float(band["mean"]), float(band.low), float(band.high)) + _stop(regret, results)
                 shaky = "\\*" if risk.fragile(last.values) else ""
-                cells = [heading, name, given_text(label), mean + shaky, number(float(np.quantile(last.values, 0.99)))]
+                shown = name + results.remark([(label, place)])
+                cells = [heading, shown, given_text(label), mean + shaky, number(float(np.quantile(last.values, 0.99)))]
                 cells.append("" if gaps is None else _rate(risk.failure_rate(regret, gaps)))
                 if growing:
                     cell = comparison.measured(regret, None, cells=len(rows) * len(places))
@@ -151,6 +159,7 @@ def sweep(
         values = common.axis_values(ds, x, results.environments)
         columns = sorted({float(value) for value in values if not np.isnan(value)})
         cells: dict[str, dict[float, str]] = {}
+        pairs: dict[str, list[tuple[str, str]]] = {}
         heads = [common.head(label) for label in map(str, ds[side].values)]
         swept = {head for head, value in zip(heads, values, strict=True) if not np.isnan(value)}
         for place in map(str, ds.environment.values):
@@ -163,13 +172,17 @@ def sweep(
                 name = common.pretty(common.head(labels["policy"]))
                 if ds.sizes[other] > 1 and len({common.head(one) for one in ds.environment.values}) > 1:
                     name += f", `{common.head(place)}`"
+                pairs.setdefault(name, []).append((label, place))
                 last = results.regret(label, place).isel(round=-1).values / (value if relative else 1)
                 if math.isnan(value):  # a policy without the swept value has one number for all of them
                     cells.setdefault(name, {}).update(dict.fromkeys(columns, mean_text(last)))
                 else:
                     cells.setdefault(name, {})[value] = mean_text(last)
         head = f"mean regret{' / ' + common.axis_name(x) if relative else ''}; {common.axis_name(x)}"
-        lines = [[name, *(row.get(column, "") for column in columns)] for name, row in cells.items()]
+        lines = [
+            [name + results.remark(pairs[name]), *(row.get(column, "") for column in columns)]
+            for name, row in cells.items()
+        ]
         return markdown([head, *map(shown, columns)], lines)
 
     return make
@@ -233,8 +246,8 @@ def number(value: float) -> str:
 
 def given_text(label: str) -> str:
     """Returns what a policy must be given, the unit of the losses included."""
-    row = guarantees.of(label)
-    return "" if row is None else ", ".join(LETTERS.get(letter, letter) for letter in row.given) or "nothing"
+    given = guarantees.given(label)
+    return "" if given is None else ", ".join(LETTERS.get(letter, letter) for letter in given) or "nothing"
 
 
 def _places(value: float, places: int) -> str:

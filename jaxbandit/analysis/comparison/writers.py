@@ -53,7 +53,7 @@ def to_markdown(table: Comparison) -> str:
 
 def markdown_front(row: Row, n: int, notes: Footnotes) -> list[str]:
     """Returns the columns of the row's line n that are not measured, in Markdown."""
-    name = f"**{escapes.markdown(row.policy)}**{notes.mark(row.note)}{_remark(row)}"
+    name = f"**{escapes.markdown(row.policy)}** {notes.mark(row.note)}".strip() + _remark(row)
     front = [name, *_free(row)] if n == 0 else [""] * 5
     return [*front, escapes.markdown(_environment(row.lines[n])), *_proved(row, n, notes)]
 
@@ -76,7 +76,7 @@ def to_html(table: Comparison) -> str:
                 out.append('<tr class="first">' if n == 0 else "<tr>")
                 if n == 0:
                     span = f' rowspan="{len(row.lines)}"'
-                    out.append(f"<td{span}><b>{text(row.policy)}</b>{notes.mark(row.note)}{_remark(row)}</td>")
+                    out.append(f"<td{span}><b>{text(row.policy)}</b> {notes.mark(row.note)}{_remark(row)}</td>")
                     out += [f"<td{span}>{value}</td>" for value in _free(row)]
                 out += [f"<td>{text(value)}</td>" for value in (_environment(line), *_proved(row, n, notes))]
                 out += [_html_cell(cell, line) for cell in line.cells] + ["</tr>"]
