@@ -9,7 +9,9 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import final, risk
+from jaxbandit.analysis.multiples import multiples
 from jaxbandit.studies import recorded
+from jaxbandit.theory import assumptions
 
 TAIL = 0.99  # the quantile that tables show beside the mean
 NONE = (math.nan, math.nan, math.nan)
@@ -34,6 +36,8 @@ class Outcome:
       failure: The share of games whose regret exceeds T times the smallest gap over 4, with exact 95 % limits; NaN
         if the environment has no constant gap or the results keep no seeds.
       failed: Games whose state was not finite.
+      multiple: Mean regret over the asymptotic lower bound times log T; NaN if no bound binds the policy here.
+      outside: Whether the policy is outside its assumptions.
       values: The swept values of the pair.
     """
 
@@ -49,6 +53,8 @@ class Outcome:
     tail: float
     failure: tuple[float, float, float]
     failed: int
+    multiple: float
+    outside: bool
     values: dict[str, Any]
 
     def row(self) -> dict[str, Any]:
@@ -64,8 +70,10 @@ class Outcome:
             "regret_q99": self.tail,
         }
         numbers |= dict(zip(("failure_rate", "failure_low", "failure_high"), self.failure, strict=True))
+        numbers["multiple_of_bound"] = self.multiple
         row |= {name: _finite(value) for name, value in numbers.items()}
-        return row | {"failed": self.failed} | {name: _finite(value) for name, value in self.values.items()}
+        row |= {"failed": self.failed, "outside_assumptions": self.outside}
+        return row | {name: _finite(value) for name, value in self.values.items()}
 
 
 def outcomes(
@@ -76,17 +84,20 @@ def outcomes(
     Args:
       ds: A dataset by ``policy`` and ``environment``, with every seed or as a summary.
       stats: Its ``final_summary``, if that has been computed.
-      environments: The environments by label, for failure rates; by default those of the study that the dataset
-        carries, if they can be rebuilt without importing anything.
+      environments: The environments by label, for failure rates and lower bounds; by default those of the study
+        that the dataset carries, if they can be rebuilt without importing anything.
     """
     stats = final.final_summary(ds) if stats is None else stats
     known = recorded_environments(ds) if environments is None else environments
+    times, outside = multiples(stats.assign_attrs(ds.attrs), known), assumptions.outside_of(ds.attrs)
     found = []
     for environment in map(str, stats.environment.values):
         gaps = risk.gaps_of(known[environment]) if environment in known else None
         for policy in map(str, stats.policy.values):
             at = at_the_end(stats.sel(policy=policy, environment=environment))
-            found.append(_outcome(policy, environment, at, _failure(ds, at, gaps)))
+            pair = policy, environment
+            bound = times.get(pair, math.nan)
+            found.append(_outcome(*pair, at, _failure(ds, at, gaps), bound, pair in outside))
     return found
 
 
@@ -118,7 +129,14 @@ def _failure(ds: xr.Dataset, at: xr.Dataset, gaps: risk.Gaps | None) -> tuple[fl
     return float(rate.probability), float(rate.low), float(rate.high)
 
 
-def _outcome(policy: str, environment: str, at: xr.Dataset, failure: tuple[float, float, float]) -> Outcome:
+def _outcome(
+    policy: str,
+    environment: str,
+    at: xr.Dataset,
+    failure: tuple[float, float, float],
+    multiple: float,
+    outside: bool,
+) -> Outcome:
     quantiles = {float(level): float(at.regret_quantile.sel(quantile=level)) for level in at["quantile"].values}
     return Outcome(
         policy=policy,
@@ -133,6 +151,8 @@ def _outcome(policy: str, environment: str, at: xr.Dataset, failure: tuple[float
         tail=quantiles.get(TAIL, math.nan),
         failure=failure,
         failed=max(0, int(at.failed)),  # -1: not played yet
+        multiple=multiple,
+        outside=outside,
         values={str(name): at[name].item() for name in at.coords if name not in _AXES},
     )
 

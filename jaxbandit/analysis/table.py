@@ -10,25 +10,32 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import escapes
+from jaxbandit.analysis.multiples import NOTE
 from jaxbandit.analysis.outcomes import Outcome, outcomes
 from jaxbandit.checks import check_choice
 from jaxbandit.dataset.labels import readable
 from jaxbandit.dataset.results import labelled
+from jaxbandit.theory.assumptions import OUTSIDE
 
-FAILURE_NOTE = "fails: share of games with regret above T Δ / 4, Δ the smallest gap, with exact 95 % limits"
+NUMBERS = ("mean ± s.e.", "median", "99 %", "fails", "× bound")  # headings of the numbers
+NOTES = {
+    "fails": "fails: share of games with regret above T Δ / 4, Δ the smallest gap, with exact 95 % limits",
+    "× bound": f"× bound: {NOTE}",
+}
 
 
 def table(ds: xr.Dataset, format: str = "markdown", *, environments: Mapping[str, Any] | None = None) -> str:
     """Returns final regret of every policy in every environment as a table.
 
-    LaTeX and Markdown have the mean with its standard error, the median, the 99 % quantile and the failure rate.
-    CSV has the same numbers unrounded, one pair a row, with limits, counts and swept values. Labels are escaped: none
-    is read as a command, as HTML or as a formula of a spreadsheet.
+    LaTeX and Markdown have the mean with its standard error, the median, the 99 % quantile, the failure rate and the
+    multiple of the asymptotic lower bound; a policy outside its assumptions has these words beside its name. CSV has
+    the same numbers unrounded, one pair a row, with limits, counts and swept values. Labels are escaped: none is read
+    as a command, as HTML or as a formula of a spreadsheet.
 
     Args:
       ds: A dataset that ``simulate`` or ``load`` returned.
       format: ``"latex"`` (for a document that loads booktabs), ``"markdown"`` or ``"csv"``.
-      environments: The environments by label, for failure rates. Datasets of a study carry their environments.
+      environments: The environments by label, for failure rates and bounds. Datasets of a study carry them.
 
     Example:
       >>> import jaxbandit as jb
@@ -65,7 +72,7 @@ def to_markdown(found: Sequence[Outcome]) -> str:
         ["---"] * 2 + ["---:"] * (len(heads) - 2),
         *([escapes.markdown(entry) for entry in row] for row in rows),
     ]
-    note = f"\n{FAILURE_NOTE}\n" if "fails" in heads else ""
+    note = "".join(f"\n{sentence}\n" for sentence in notes(heads))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n" + note
 
 
@@ -84,8 +91,7 @@ def to_latex(found: Sequence[Outcome]) -> str:
         shown = [row[0] if row[0] != before else "", *row[1:]]
         out.append(" & ".join(map(escapes.latex, shown)) + r" \\")
         before = row[0]
-    note = [rf"% {FAILURE_NOTE}"] if "fails" in heads else []
-    return "\n".join([*out, r"\bottomrule", r"\end{tabular}", *note, ""])
+    return "\n".join([*out, r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in notes(heads)), ""])
 
 
 WRITERS: dict[str, Callable[[Sequence[Outcome]], str]] = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}
@@ -93,18 +99,24 @@ WRITERS: dict[str, Callable[[Sequence[Outcome]], str]] = {"markdown": to_markdow
 
 def entries(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
     """Returns the headings and the rows of a table for readers; a column that would be empty is left out."""
-    heads = ["environment", "policy", "mean ± s.e.", "median", "99 %", "fails"]
-    rows = [[_name(one.environment), _name(one.policy), *number_entries(one)] for one in found]
+    heads = ["environment", "policy", *NUMBERS]
+    rows = [[_name(one.environment), _name(one.policy) + _remark(one), *number_entries(one)] for one in found]
     kept = [n for n in range(len(heads)) if n < 3 or any(row[n] != "–" for row in rows)]
     return [heads[n] for n in kept], [[row[n] for n in kept] for row in rows]
 
 
+def notes(heads: Sequence[str]) -> list[str]:
+    """Returns sentences about the columns of a table, given their headings."""
+    return [note for head, note in NOTES.items() if head in heads]
+
+
 def number_entries(one: Outcome) -> list[str]:
-    """Returns mean, median, 99 % quantile and failure rate as text, to the digits that the error of the mean allows."""
+    """Returns the numbers under ``NUMBERS`` as text; regret has the digits that the error of the mean allows."""
     place = _place(one.stderr, one.mean)
     mean = _fixed(one.mean, place)
     error = f" ± {_fixed(one.stderr, place)}" if math.isfinite(one.stderr) else ""  # one seed has none
-    return [f"{mean}{error}", _fixed(one.median, place), _fixed(one.tail, place), rate_text(one.failure)]
+    multiple = f"{one.multiple:.2g}" if math.isfinite(one.multiple) else "–"
+    return [f"{mean}{error}", _fixed(one.median, place), _fixed(one.tail, place), rate_text(one.failure), multiple]
 
 
 def rate_text(rate: tuple[float, float, float]) -> str:
@@ -138,9 +150,14 @@ def _name(label: str) -> str:
     return ", ".join(filter(None, readable(label)))
 
 
+def _remark(one: Outcome) -> str:
+    return f" ({OUTSIDE})" if one.outside else ""
+
+
 def _csv_cell(value: Any) -> Any:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
+    value = int(value) if isinstance(value, bool) else value
     return escapes.spreadsheet(value) if isinstance(value, str) else value
 
 

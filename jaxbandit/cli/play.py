@@ -85,7 +85,6 @@ def run(
         return
     talk = not (quiet or as_json)  # this process may have taken the place of one that was lost
     from jaxbandit.analysis import final, outcomes
-    from jaxbandit.analysis.multiples import multiples
     from jaxbandit.cli import outcome
 
     stats = final.final_summary(ds)
@@ -97,12 +96,7 @@ def run(
             "compile_seconds": round(report.timing.compile_seconds, 3),
             "run_seconds": round(report.timing.run_seconds, 3),
         }
-        environments = outcome.environments_of(plan, stats)
-        times = multiples(stats, environments)
-        rows = [
-            one.row() | {"multiple_of_bound": times.get((one.policy, one.environment))}
-            for one in outcomes.outcomes(ds, stats, environments)
-        ]
+        rows = [one.row() for one in outcomes.outcomes(ds, stats, outcome.environments_of(plan, stats))]
         layout.print_json(plan.title, directory, plan.horizon, plan.seed, rows, **about)
     if talk:
         outcome.show_regret(console, plan, ds, stats, directory)

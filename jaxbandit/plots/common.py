@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit.dataset.labels import pretty as pretty
+from jaxbandit.dataset.results import labelled as labelled
 from jaxbandit.grid import suggest
 from jaxbandit.plots import style
-from jaxbandit.policies import POLICIES
 from jaxbandit.studies import recorded
 from jaxbandit.theory import assumptions
 
@@ -28,22 +29,6 @@ AXES = {
     "moment_order_factor": "α given / α of the environment",
     "initial_scale": "initial scale S₁",
 }
-
-
-def labelled(ds: xr.Dataset) -> xr.Dataset:
-    """Returns the dataset by ``policy`` and ``environment``; swept axes of one class become labelled points."""
-    if {"policy", "environment"} <= set(ds.dims):
-        return ds
-    variable = ds["regret" if "regret" in ds else "regret_mean"]
-    axes = [str(dim) for dim in variable.dims if dim not in ("seed", "round", "quantile", "environment")]
-    if axes:
-        points = itertools.product(*(ds[axis].values for axis in axes))
-        names = [", ".join(f"{axis}={style.tick(v)}" for axis, v in zip(axes, point, strict=True)) for point in points]
-        ds = ds.stack(policy=axes).drop_vars(["policy", *axes]).assign_coords(policy=names)
-    else:
-        ds = ds.expand_dims(policy=[str(ds.attrs.get("policy", "policy")).split("(")[0]])
-    environment = str(ds.attrs.get("environment", "environment")).split("(")[0]
-    return ds if "environment" in ds.dims else ds.expand_dims(environment=[environment])
 
 
 def environments_of(ds: xr.Dataset, data: str | pathlib.Path | None = None, *, trust: bool = False) -> dict[str, Any]:
@@ -70,12 +55,6 @@ def head(label: Any) -> str:
     return str(label).split("[")[0].split("#")[0]
 
 
-def pretty(label: Any) -> str:
-    """Returns a label as figures print it: a shipped policy has the name that its paper gives it."""
-    cls, text = POLICIES.get(head(label)), str(label)
-    return text if cls is None else getattr(cls, "label", head(label)) + text[len(head(label)) :]
-
-
 def named(ds: xr.Dataset, policy: Any, environments: Sequence[Any] | None = None) -> str:
     """Returns a policy's name, with a dagger if it is outside its assumptions in one of the environments.
 
@@ -86,6 +65,13 @@ def named(ds: xr.Dataset, policy: Any, environments: Sequence[Any] | None = None
     """
     shown = np.atleast_1d(ds.environment.values) if environments is None else environments
     return pretty(policy) + ("†" if assumptions.remark(ds.attrs, policy, shown) else "")
+
+
+def dagger(at: xr.Dataset) -> str:
+    """Returns the dagger if one of the pairs that a curve is drawn from is outside its assumptions, else nothing."""
+    outside = assumptions.outside_of(at.attrs)
+    pairs = itertools.product(np.atleast_1d(at.policy.values), np.atleast_1d(at.environment.values))
+    return "†" if any((str(policy), str(environment)) in outside for policy, environment in pairs) else ""
 
 
 def dagger_note(ds: xr.Dataset, each: bool = False) -> str:

@@ -12,7 +12,7 @@ from jaxbandit.analysis import comparison, growth, risk, statistics
 from jaxbandit.analysis.comparison import writers
 from jaxbandit.plots import common
 from jaxbandit.studies.study import Study
-from jaxbandit.theory import guarantees
+from jaxbandit.theory import assumptions, guarantees
 
 LETTERS = {"α": "alpha", "σ": "sigma"}
 
@@ -43,6 +43,13 @@ class Results:
         """Returns labels of environments with the headings that a table shows; all if none are chosen."""
         labels = [str(label) for label in self.ds.environment.values]
         return _chosen(labels, chosen) if chosen else {label: f"`{label}`" for label in labels}
+
+    def remark(self, pairs: Iterable[tuple[str, str]]) -> str:
+        """Returns words behind the name of a row if it is outside its assumptions in some of the row's pairs."""
+        pairs, outside = list(pairs), assumptions.outside_of(self.ds.attrs)
+        count = sum(pair in outside for pair in pairs)
+        where = "" if count == len(pairs) else f" in {count} of {len(pairs)}"
+        return f" ({assumptions.OUTSIDE}{where})" if count else ""
 
     def regret(self, policy: str, environment: str) -> xr.DataArray:
         """Returns the regret of a pair, [seed, round], up to the last round it was played to, in memory."""
@@ -77,7 +84,8 @@ def final_regret(
             heads += [heading, "99 % quantile"] if quantile else [heading]
         lines = []
         for label, name in rows.items():
-            entries = [name] + ([given_text(label)] if given else [])
+            entries = [name + results.remark((label, place) for place in places)]
+            entries += [given_text(label)] if given else []
             for place in places:
                 regret = results.regret(label, place)
                 last, stop = regret.isel(round=-1).values, _stop(regret, results)
@@ -115,9 +123,10 @@ def pairs(
                 band = statistics.band(last, num_resamples=comparison.RESAMPLES)
                 mean = interval_text(float(band["mean"]), float(band.low), float(band.high)) + _stop(regret, results)
                 shaky = "\\*" if risk.fragile(last.values) else ""
+                shown = name + results.remark([(label, place)])
                 entries = [
                     heading,
-                    name,
+                    shown,
                     given_text(label),
                     mean + shaky,
                     number(float(np.quantile(last.values, 0.99))),
@@ -157,6 +166,7 @@ def sweep(
         values = common.axis_values(ds, x, results.environments)
         columns = sorted({float(value) for value in values if not np.isnan(value)})
         entries: dict[str, dict[float, str]] = {}
+        pairs: dict[str, list[tuple[str, str]]] = {}
         heads = [common.head(label) for label in map(str, ds[side].values)]
         swept = {head for head, value in zip(heads, values, strict=True) if not np.isnan(value)}
         for place in map(str, ds.environment.values):
@@ -169,13 +179,17 @@ def sweep(
                 name = common.pretty(common.head(labels["policy"]))
                 if ds.sizes[other] > 1 and len({common.head(one) for one in ds.environment.values}) > 1:
                     name += f", `{common.head(place)}`"
+                pairs.setdefault(name, []).append((label, place))
                 last = results.regret(label, place).isel(round=-1).values / (value if relative else 1)
                 if math.isnan(value):  # a policy without the swept value has one number for all of them
                     entries.setdefault(name, {}).update(dict.fromkeys(columns, mean_text(last)))
                 else:
                     entries.setdefault(name, {})[value] = mean_text(last)
         head = f"mean regret{' / ' + common.axis_name(x) if relative else ''}; {common.axis_name(x)}"
-        lines = [[name, *(row.get(column, "") for column in columns)] for name, row in entries.items()]
+        lines = [
+            [name + results.remark(pairs[name]), *(row.get(column, "") for column in columns)]
+            for name, row in entries.items()
+        ]
         return markdown([head, *map(shown, columns)], lines)
 
     return make
@@ -239,8 +253,8 @@ def number(value: float) -> str:
 
 def given_text(label: str) -> str:
     """Returns what a policy must be given, the unit of the losses included."""
-    row = guarantees.of(label)
-    return "" if row is None else ", ".join(LETTERS.get(letter, letter) for letter in row.given) or "nothing"
+    given = guarantees.given(label)
+    return "" if given is None else ", ".join(LETTERS.get(letter, letter) for letter in given) or "nothing"
 
 
 def _places(value: float, places: int) -> str:

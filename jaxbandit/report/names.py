@@ -4,11 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxbandit.policies import POLICIES
-
-LABELS = {
-    name: str(getattr(cls, "label", name)) for key, cls in POLICIES.items() for name in (key, cls.__name__)
-}  # `simulate` names policies by their class
+from jaxbandit.dataset.labels import pretty as pretty
+from jaxbandit.theory.assumptions import remark
 
 
 def head(label: Any) -> str:
@@ -16,15 +13,10 @@ def head(label: Any) -> str:
     return str(label).split("[")[0].split("#")[0]
 
 
-def pretty(label: Any) -> str:
-    """Returns a label with the policy's own name.
-
-    Example:
-      >>> pretty("uniinf[initial_scale=4]"), pretty("mine[a=1]")
-      ('uniINF[initial_scale=4]', 'mine[a=1]')
-    """
-    text, name = str(label), head(label)
-    return LABELS.get(name, name) + text[len(name) :]
+def marked(attrs: Mapping[str, Any], label: Any, environments: Sequence[Any]) -> str:
+    """Returns a policy's name, and in parentheses in which of some environments it is outside its assumptions."""
+    words = remark(attrs, label, environments)
+    return pretty(label) + (f" ({words})" if words else "")
 
 
 def short(points: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -9,6 +9,7 @@ from jaxbandit.analysis import statistics
 from jaxbandit.plots.bands import played
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.panel import Render
+from jaxbandit.theory import assumptions
 
 QUANTILES = (0.5, 0.9, 0.99)
 LEVEL = 0.95
@@ -43,6 +44,7 @@ def listed(findings: Findings, render: Render) -> str:
     unbounded = any(not np.isfinite(row.quantiles).all() for row in rows)
     shown = {
         "names": names,
+        "outside": assumptions.outside_of(findings.ds.attrs),
         "level": f"{100 * LEVEL:g} %",
         "unbounded": unbounded,
         "stopped": any(r.stopped for r in rows),

@@ -9,6 +9,7 @@ import pytest
 import jaxbandit as jb
 from jaxbandit.analysis import comparison
 from jaxbandit.analysis.comparison import writers
+from jaxbandit.theory import assumptions
 from tests.support.comparison_cases import ENVIRONMENTS, ROUNDS, games
 
 
@@ -68,10 +69,10 @@ def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     both = ("α", "σ")
     assert told == {
         "Lower bound": None,
-        "uniINF": ("T",),
+        "uniINF": ("T", "unit"),
         "HTINF": both,
         "RobustUCB": both,
-        "APE²": ("α",),
+        "APE²": ("α", "unit"),
         "my|policy_1": None,
     }
     uniinf = block.rows[1]
@@ -91,7 +92,15 @@ def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + 2 * (1 + len(policies))
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
-    assert rows[2].startswith("| **Lower bound** | – | – | – | stochastic: one instance | Σ (σ^α/Δ)^(1/(α−1)) log T |")
+    assert rows[0].split(" | ")[4:8] == ["given unit?", "environment", "proved", "optimal up to logarithms?"]
+    assert rows[2].startswith(
+        "| **Lower bound** | – | – | – | – | stochastic: one instance | Ω(Σ (σ^α/Δ)^(1/(α−1)) log T) |  |"
+    )
+    proved = "O(K (σ^α/Δ)^(1/(α−1)) log T log(σ^α/Δ))¹; worst case: Õ(σ K^(1−1/α) T^(1/α)) | ✓; ✓ |"
+    assert rows[4].startswith(f"| **uniINF** | ✓ | ✓ | yes | yes | stochastic: pareto | {proved}")
+    assert "- ¹ optimal up to log σ^α and log 1/Δ_min, and only when all gaps are similar" in markdown
+    assert "O(K (σ^α/Δ)^(1/(α−1)) log T log(σ^α/Δ))¹" in page and "<li>¹ optimal up to log" in page
+    assert r"\tilde O\bigl(\sigma K^{1-1/\alpha} T^{1/\alpha}\bigr)" in latex and r"\item $^{1}$ optimal up to" in latex
     assert f"**{mean:.3g}**" in rows[4]
     assert "like log T (1.0" in rows[4]
     multiple = jb.theory.instance_bound(ENVIRONMENTS["pareto"]).multiple("uniinf", mean, float(ROUNDS[-1]))
@@ -105,8 +114,45 @@ def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     assert r"my\textbar{}policy\_1" in latex
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 1
     body = [line for line in latex.splitlines() if line.endswith(r"\\") and line.count("&")]
-    assert {line.replace(r"\&", "").count("&") for line in body} == {7}
+    assert {line.replace(r"\&", "").count("&") for line in body} == {8}
     assert latex.count("{") == latex.count("}")
+
+
+def test_a_worst_case_promise_is_in_every_format():
+    """AdaTINF has no bound for one instance; its bound against an adversary is also one for stochastic environments."""
+    ds = games(lambda p, e: growth("log"), ["ada_tinf"], ["pareto"])
+    table = comparison.compared(ds, environments=ENVIRONMENTS)
+    plain, latex = "worst case: O(σ K^(1−1/α) T^(1/α) + √(K T))", r"worst case: $O\bigl(\sigma K^{1-1/\alpha}"
+    assert f"| {plain} | ✓ |" in writers.to_markdown(table)
+    assert f"<td>{plain}</td>\n<td>✓</td>" in writers.to_html(table)
+    assert latex in writers.to_latex(table)
+
+
+def test_a_pair_outside_its_assumptions_has_no_order_and_no_mark():
+    environments = ENVIRONMENTS | {"pareto[tail_index=2.1111]": jb.Pareto(means=[0.5, 1.0], tail_index=2.1111)}
+    ds = games(lambda p, e: growth("log"), ["robust_ucb", "uniinf"], environments)
+    outside = [("robust_ucb", "switching"), ("uniinf", "pareto")]
+    ds.attrs["outside"] = assumptions.as_attribute(outside)
+    table = comparison.compared(ds, environments=environments)
+    rows = [line for line in writers.to_markdown(table).splitlines() if line.startswith("|")][4:]
+    assert "**RobustUCB** (outside its assumptions in 1 of 3)" in rows[0]
+    assert rows[1].split(" | ")[6:8] == ["outside its assumptions", ""]  # in all environments of this line
+    assert rows[2].split(" | ")[6].startswith("O(")  # in one of two: its own cell says so, and has no multiple
+    assert ["outside its assumptions" in cell for cell in rows[2].split(" | ")[8:]] == [True, False]
+    assert ["× bound" in cell for cell in rows[2].split(" | ")[8:]] == [False, True]
+    for text in (writers.to_html(table), writers.to_latex(table)):
+        assert text.count("outside its assumptions") == 4
+
+
+def test_ties_leave_the_worst_case():
+    environments = {"pareto": jb.Pareto(means=[0.5, 0.5, 1.0], tail_index=1.5556)}
+    ds = games(lambda p, e: growth("log"), ["uniinf", "robust_ucb"], environments)
+    (block,) = comparison.compared(ds, environments=environments).blocks
+    uniinf, robust = (row.lines[0] for row in block.rows[1:])
+    assert (uniinf.tied, uniinf.order, robust.tied) == (True, None, False)
+    assert uniinf.cells[0].promised == pytest.approx(1 / 1.5, abs=1e-4)
+    shown = writers.promises(uniinf, comparison.Footnotes())
+    assert shown.startswith("outside its assumptions for one instance, as several arms are best; worst case: Õ(")
 
 
 def test_the_table_needs_every_seed_and_every_environment():

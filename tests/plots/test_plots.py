@@ -201,12 +201,13 @@ def test_datasets_as_simulate_makes_them(keep, tmp_path):
     ds = jb.simulate(policies, environments, horizon=50, num_seeds=16, record=8, keep=keep)
     made = plots.draw(ds, tmp_path, formats=["png"])
     assert {path.name for path in made} == {"regret.png", "growth.png", "heat.png"}
-    assert plots.labelled(ds).policy.values[1] == "initial_scale=1, tail_index=1.6"
+    assert plots.labelled(ds).policy.values[1] == "uniinf[initial_scale=4]"
+    assert plots.labelled(ds).environment.values[0] == "pareto[tail_index=1.2]"
     several = plots.labelled(
         jb.simulate(jb.Uniform(), environments.points[0], horizon=50, num_seeds=16, record=8, keep=keep)
     )
-    assert several.policy.values.tolist() == ["Uniform"]
-    assert several.environment.values.tolist() == ["Pareto"]
+    assert several.policy.values.tolist() == ["uniform"]
+    assert several.environment.values.tolist() == ["pareto"]
 
 
 @pytest.mark.usefixtures("shown")

@@ -57,7 +57,7 @@ class Law(abc.ABC):
 
     @property
     def symmetric(self) -> bool:
-        """Whether the noise around every mean is symmetric."""
+        """Whether the noise around every mean is known to be symmetric."""
         return False
 
     @abc.abstractmethod
