@@ -4,4 +4,4 @@
 summary; ``pairs`` prepares policies and environments for the checks of assumptions.
 """
 
-__all__ = ["labels", "results"]
+__all__ = ["labels", "pairs", "results"]

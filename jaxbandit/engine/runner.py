@@ -22,9 +22,9 @@ from jaxbandit.engine import blocks, gpu, machine, native, scan, tallies, ways, 
 from jaxbandit.engine.checkpoint import Keeper
 from jaxbandit.engine.job import Job
 from jaxbandit.engine.shape import Shape
+from jaxbandit.engine.stacking import distinct, stacked, taken
 from jaxbandit.game import Environment, Policy
 from jaxbandit.progress import Progress
-from jaxbandit.types import shared_leaves
 
 MOST_LANES = 4096  # most lanes of a block
 BLOCK_BYTES = 64 << 20  # most memory of a block's games
@@ -214,8 +214,8 @@ def _play(
 ) -> None:
     traced: list[Any] = []  # games that hand out every round; compiled when a block has a traced seed
     wide = shape.dtype == "float64"
-    (policies, policy_of), (environments, environment_of) = (_distinct(side) for side in zip(*job.pairs, strict=True))
-    stacked = _stacked(policies, shape.dtype), _stacked(environments, shape.dtype)
+    (policies, policy_of), (environments, environment_of) = (distinct(side) for side in zip(*job.pairs, strict=True))
+    leaves = stacked(policies, shape.dtype), stacked(environments, shape.dtype)
     gaps = workers.apart(
         lambda: [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in environments]
     )
@@ -232,7 +232,7 @@ def _play(
             if (seed_of < job.trace).any() and not shape.plan.trace:
                 playing = traced[0] if traced else config.games(job.shape(trace=True))[0]
                 traced.append(playing)
-            parameters = [*_taken(stacked[0], plays), *_taken(stacked[1], played_in)]
+            parameters = [*taken(leaves[0], plays), *taken(leaves[1], played_in)]
             keep = np.flatnonzero(seed_of < job.trace)
             while True:
                 done: list[int] = []
@@ -305,24 +305,3 @@ def _check_way(job: Job, shape: Shape, way: str | None) -> None:
             f"{ways.reason(shape)}, and files of native results never hold games of the scan; play this study by the "
             "scan: jb.run(study, directory, engine=jb.Engine(way='scan'))"
         )
-
-
-def _distinct(objects: Sequence[Any]) -> tuple[list[Any], np.ndarray]:
-    """Returns the distinct ones of some objects, and the place of each among them."""
-    places: dict[int, int] = {}
-    of = np.asarray([places.setdefault(id(one), len(places)) for one in objects])
-    by_id = {id(one): one for one in objects}
-    return [by_id[key] for key in places], of
-
-
-def _stacked(objects: Sequence[Any], dtype: str) -> list[tuple[bool, np.ndarray]]:
-    """Stacks every leaf of the objects along a first axis; a leaf that games share is equal in all and kept once."""
-    return [
-        (shared, np.asarray(leaves[0], dtype) if shared else np.stack([np.asarray(leaf, dtype) for leaf in leaves]))
-        for shared, *leaves in zip(shared_leaves(objects[0]), *map(jax.tree.leaves, objects), strict=True)
-    ]
-
-
-def _taken(job_leaves: list[tuple[bool, np.ndarray]], index: np.ndarray) -> list[np.ndarray]:
-    """Returns the leaves of the given points, lanes last; shared leaves stay unchanged."""
-    return [leaf if shared else np.moveaxis(leaf[index], 0, -1) for shared, leaf in job_leaves]

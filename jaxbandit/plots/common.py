@@ -150,11 +150,22 @@ def axis_values(ds: xr.Dataset, name: str, environments: Mapping[str, Any]) -> n
     elif held.dtype.kind == "f":
         values = np.where(np.isnan(held), asked, held)
     else:
-        return held
+        return _of_one_arm([environments.get(str(label)) for label in ds.environment.values], name, held)
     if np.isnan(values).all():
         known = [str(key) for key in ds.coords if ds[key].dims in (("policy",), ("environment",))]
         raise ValueError(f"no policy or environment has a {name!r}; {suggest(name, [*known, 'gap', 'unit'])}")
     return values
+
+
+def _of_one_arm(environments: Sequence[Any], name: str, held: np.ndarray) -> np.ndarray:
+    """Returns the values of the one arm whose value differs among environments, or what the dataset holds."""
+    values = [getattr(environment, name, None) for environment in environments]
+    if all(value is not None and np.ndim(value) == 1 for value in values) and len(set(map(np.size, values))) == 1:
+        table = np.asarray(values, np.float64)
+        differs = (table != table[0]).any(0)
+        if differs.sum() == 1:
+            return table[:, int(np.argmax(differs))]
+    return held
 
 
 def _of_environment(environment: Any, name: str) -> float:

@@ -5,6 +5,7 @@ never compiled in, so an object with stacked fields is a sweep. ``field(static=T
 what decides a shape or a branch of the definition.
 """
 
+from jaxbandit.types import forms
 from jaxbandit.types.decorator import pytree
 from jaxbandit.types.fields import (
     ONE_PER_ARM,
@@ -37,6 +38,7 @@ __all__ = [
     "field_values",
     "fingerprint",
     "format_number",
+    "forms",
     "is_static",
     "public_fields",
     "public_name",

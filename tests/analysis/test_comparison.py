@@ -150,7 +150,7 @@ def test_ties_leave_the_worst_case():
     (block,) = comparison.compared(ds, environments=environments).blocks
     uniinf, robust = (row.lines[0] for row in block.rows[1:])
     assert (uniinf.tied, uniinf.order, robust.tied) == (True, None, False)
-    assert uniinf.cells[0].promised == pytest.approx(1 / 1.5, abs=1e-4)
+    assert uniinf.entries[0].promised == pytest.approx(1 / 1.5, abs=1e-4)
     shown = writers.promises(uniinf, comparison.Footnotes())
     assert shown.startswith("outside its assumptions for one instance, as several arms are best; worst case: Õ(")
 

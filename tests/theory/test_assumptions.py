@@ -139,7 +139,7 @@ def test_ties_leave_the_bound_against_an_adversary():
     assert not found.outside
     assert "several arms are best" in found.sentence
     assert "the one against an adversary does" in found.sentence
-    (said,) = assumptions.told([found.sentence])
+    (said,) = assumptions.sentences_of([found.sentence])
     assert said == found.sentence  # and not that no guarantee covers the environment
 
 
