@@ -31,6 +31,11 @@ _TIES = {
     for best, means in (("one", "0.5,1x3"), ("two", "0.5x2,1x2"), ("three", "0.5x3,1"))
 }
 
+_TIES |= {
+    f"pareto[means=0.5,0.501,1x2,tail_index={tail:g}]": f"near-tie of 0.001, tail {tail:g}" for tail in (1.3, 1.6, 2.5)
+}
+_TIES |= {"pareto[means=0.5,1x9]": "one best of ten, tail 1.6", "pareto[means=0.5x2,1x8]": "two best of ten, tail 1.6"}
+
 _LAWS = {
     "pareto": "Pareto",
     "student_t": "Student t",
@@ -51,12 +56,15 @@ _JACKPOTS = {
         ("0.001,0.5", 1000),
     )
 }
+_SIZES = {f"jackpot[probability=0.1,0.5,gain={gain},0.5]": f"gain {gain}" for gain in (1, 2, 5, 10, 20, 50, 200)}
 _REFLECTED = {
     f"reflected[law=Pareto(means=0.5,1, tail_index={tail})]": f"reflected, tail {tail}" for tail in (1.2, 1.5556)
 }
 
+_GAPS = (0.05, 0.1, 0.2, 0.4, 0.8)
+_LIGHTER = {f"pareto[means={1 - gap:g},1x9,tail_index=1.8889]": f"gap {gap:g}" for gap in _GAPS}
 _SHAPES = {
-    **{f"pareto[means={1 - gap:g},1x9]": f"gap {gap:g}" for gap in (0.05, 0.1, 0.2, 0.4, 0.8)},
+    **{f"pareto[means={1 - gap:g},1x9,tail_index=1.5556]": f"gap {gap:g}" for gap in _GAPS},
     "pareto[means=0.5,1]": "K = 2, gap 0.5",
     "pareto[means=0.5,1x3]": "K = 4",
     "pareto[means=0.5,1x19]": "K = 20",
@@ -122,14 +130,18 @@ TABLES: dict[str, Table] = {
     "extra-logarithm": Table("minimax", findings.extra_logarithm),
     "ties": Table("ties", findings.gains(_TIES)),
     "ties-scale": Table(
-        "ties-scale", findings.growth_of("scale", {k: v for k, v in _TIES.items() if "three" not in v})
+        "ties-scale",
+        findings.growth_of("scale", {k: v for k, v in _TIES.items() if v.startswith(("one best,", "two best,"))}),
     ),
     "laws": Table("laws", tables.final_regret(_LAWS)),
     "assumption": Table("assumption", tables.final_regret(_JACKPOTS | _REFLECTED)),
+    "assumption-size": Table("assumption", tables.final_regret(_SIZES)),
     "corruption": Table("corruption", tables.sweep("budget", shown="{:,.0f}".format)),
     "horizon": Table("horizon", tables.sweep("horizon", shown="{:,.0f}".format)),
     "units": Table("units", tables.sweep("unit", relative=True)),
     "shape": Table("shape", tables.final_regret(_SHAPES)),
+    "shape-lighter": Table("shape", tables.final_regret(_LIGHTER)),
+    "shape-noise": Table("shape", tables.sweep("scale", ["student_t"])),
     "equal_knowledge": Table("equal_knowledge", tables.final_regret(_KNOWN, given=True)),
     "failures": Table("failures", tables.pairs(growing=False)),
     "decomposition": Table("decomposition", findings.terms(_TERMS)),
