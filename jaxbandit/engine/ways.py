@@ -1,5 +1,6 @@
 """The choice between native games and the scan, with its reason."""
 
+import sys
 import warnings
 from typing import Any
 
@@ -17,12 +18,20 @@ _reasons: dict[Shape, str] = {}
 _said: set[str] = set()
 
 
+def warn(sentence: str) -> None:
+    """Warns at the user's line, which is the first one outside of this package and of JAX."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("jaxbandit", "jax"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, stacklevel=level)
+
+
 def chosen(shape: Shape, way: str | None = None) -> Any:
     """Returns the native games of a shape, or None if the scan plays them; warns once if the scan is a fallback."""
     for sentence in (machine.untested_jax(), machine.untested_python()):
         if sentence and sentence not in _said:
             _said.add(sentence)
-            warnings.warn(sentence, stacklevel=2)
+            warn(sentence)
     if way == "scan" or (way is None and jax.default_backend() not in KINDS):
         return None
     if shape in _reasons:
@@ -35,10 +44,9 @@ def chosen(shape: Shape, way: str | None = None) -> Any:
             policy, environment = (type(side).__name__ for side in shape.pair(shape.parameters))
             obstacle = f"{policy} in {environment} {error}"
     _reasons[shape] = obstacle
-    warnings.warn(
+    warn(
         f"{obstacle}; JAX's scan plays the games instead. The results are right, but a CPU takes some 20 to 50 times "
-        "as long (docs/speed.md). To choose the scan without this warning, pass Engine(way='scan')",
-        stacklevel=2,
+        "as long (docs/speed.md). To choose the scan without this warning, pass Engine(way='scan')"
     )
     return None
 
@@ -69,7 +77,7 @@ def cards(devices: Any, way: str | None) -> list[gpu.Card]:
             raise
         if (sentence := f"{error.problem}. The CPUs play instead") not in _said:
             _said.add(sentence)
-            warnings.warn(sentence, stacklevel=3)
+            warn(sentence)
         return []
 
 

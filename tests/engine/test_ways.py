@@ -119,9 +119,11 @@ def test_a_policy_without_a_rule_is_played_by_the_scan():
     options = {"horizon": 30, "num_seeds": 12}
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
+        line = inspect.currentframe().f_lineno + 1
         played = [jb.simulate(Spectral(), FAIR, **options) for _ in range(2)]
         assert runner.way_of(Spectral(), FAIR, (), "float32", None) == "scan"
     assert_told(said, Spectral, "eigh(")
+    assert (said[0].filename, said[0].lineno) == (__file__, line)
     plain = jb.simulate(Plain(), FAIR, **options)
     assert played[0].attrs["device"].startswith("scan") and plain.attrs["device"].startswith("native")
     assert len(np.unique(plain.loss)) > 1 and (plain.pulls.sum("arm").isel(round=-1) == 30).all()
@@ -157,6 +159,16 @@ def test_draws_from_beta_laws_are_native_and_play_as_the_scan_does(dtype):
     assert native.attrs["device"].startswith("native") and scan.attrs["device"].startswith("scan")
     assert (native.pulls.isel(round=-1) > 0).any("seed").all(), "every arm is played by some game"
     np.testing.assert_array_equal(native.pulls, scan.pulls)
+
+
+def test_the_warning_is_at_the_line_that_calls_play_inside_of_jit(monkeypatch):
+    monkeypatch.setattr(ways, "_reasons", {})
+    keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(2))
+    line = inspect.currentframe().f_lineno + 1
+    play = jax.jit(lambda keys: jb.play(Spectral(), FAIR, keys, [3])["loss"])
+    with pytest.warns(UserWarning, match="Spectral in Bernoulli uses 'eigh'") as said:
+        play.lower(keys)
+    assert [(entry.filename, entry.lineno) for entry in said] == [(__file__, line)]
 
 
 def test_the_line_is_told_of_a_primitive_inside_of_a_compiled_function():
