@@ -7,6 +7,7 @@ from typing import Any
 import jax
 
 from jaxbandit.engine import gpu, machine, native
+from jaxbandit.engine.native import cache
 from jaxbandit.engine.round import Plan
 from jaxbandit.engine.shape import Shape
 from jaxbandit.game import Environment, Policy, is_stationary
@@ -29,26 +30,37 @@ def warn(sentence: str) -> None:
 def chosen(shape: Shape, way: str | None = None) -> Any:
     """Returns the native games of a shape, or None if the scan plays them; warns once if the scan is a fallback."""
     for sentence in (machine.untested_jax(), machine.untested_python()):
-        if sentence and sentence not in _said:
-            _said.add(sentence)
-            warn(sentence)
+        if sentence:
+            _warn_once(sentence)
     if way == "scan" or (way is None and jax.default_backend() not in KINDS):
         return None
     if shape in _reasons:
         return None
-    obstacle = native.unavailable()
-    if not obstacle:
+    remedy = "To choose the scan without this warning, pass Engine(way='scan')"
+    if problem := native.unavailable():
+        obstacle = f"LLVM could not be loaded through llvmlite ({problem})"
+        remedy = f"To use LLVM, reinstall it: pip install --force-reinstall llvmlite. {remedy}"
+    else:
         try:
-            return native.compiled(shape)
+            games = native.compiled(shape)
+            if problem := cache.problem():
+                _warn_once(f"compiled code is not stored, so that every process compiles its games anew: {problem}")
+            return games
         except native.UnsupportedError as error:
             policy, environment = (type(side).__name__ for side in shape.pair(shape.parameters))
             obstacle = f"{policy} in {environment} {error}"
     _reasons[shape] = obstacle
-    warn(
+    _warn_once(
         f"{obstacle}; JAX's scan plays the games instead. The results are right, but a CPU takes some 20 to 50 times "
-        "as long (docs/speed.md). To choose the scan without this warning, pass Engine(way='scan')"
+        f"as long (docs/speed.md). {remedy}"
     )
     return None
+
+
+def _warn_once(sentence: str) -> None:
+    if sentence not in _said:
+        _said.add(sentence)
+        warn(sentence)
 
 
 def reason(shape: Shape) -> str:
@@ -75,9 +87,7 @@ def cards(devices: Any, way: str | None) -> list[gpu.Card]:
     except gpu.CardError as error:
         if devices == "gpu":
             raise
-        if (sentence := f"{error.problem}. The CPUs play instead") not in _said:
-            _said.add(sentence)
-            warn(sentence)
+        _warn_once(f"{error.problem}. The CPUs play instead")
         return []
 
 
