@@ -138,10 +138,24 @@ def test_play_says_what_is_wrong_with_keys_and_records():
     for wrong in (keys[0], jax.random.PRNGKey(0)):
         with pytest.raises(ValueError, match=r"keys must be JAX keys of shape \[N\].*pass one key as key\[None\]"):
             jb.play(POLICY, ENVIRONMENT, wrong, np.array([5]))
+    with pytest.raises(ValueError, match=r"keys holds no key; pass at least one, such as jb.game_key"):
+        jb.play(POLICY, ENVIRONMENT, keys[:0], np.array([5]))
     bad = ([5, 3], "strictly increasing"), ([0, 3], "between 1"), ([2.5], "whole rounds"), (5, "pass one round T")
     for record, message in bad:
         with pytest.raises(ValueError, match=f"record must .*{message}"):
             jb.play(POLICY, ENVIRONMENT, keys, record)
+
+
+@pytest.mark.parametrize("way", ["native", "scan"])
+def test_play_marks_traced_records_that_do_not_increase(way):
+    keys = jax.vmap(jb.game_key, (None, 0))(0, np.arange(2))
+    play = jax.jit(lambda record: jb.play(POLICY, ENVIRONMENT, keys, record, way=way))
+    for record in ([40, 10], [10, 10], [0, 10], [-1, 10]):
+        out = play(np.array(record))
+        assert np.isnan(out["regret"]).all() and np.isnan(out["loss"]).all(), record
+        assert (out["pulls"] == 0).all() and (out["failed"] == 1).all(), record
+    out = play(np.array([10, 40]))
+    assert (np.asarray(out["pulls"]).sum(axis=-1) == [10, 40]).all() and (out["failed"] == 0).all()
 
 
 def test_moments_that_do_not_exist():

@@ -32,9 +32,11 @@ def play(
       policy: One policy. For a sweep, ``vmap`` over one with stacked fields.
       environment: One environment.
       keys: JAX keys of the games [N], e.g. ``jax.vmap(game_key, (None, 0))(seed, jnp.arange(N))``.
-      record: Increasing rounds [R] at which results are recorded. For reverse-mode differentiation (``jax.grad``) pass
-        a list or a NumPy array, because the number of rounds must be known while JAX traces. Derivatives are those of
-        the path: the drawn arms do not change with the parameters.
+      record: Increasing rounds [R] at which results are recorded. If they do not increase, ``play`` raises
+        ``ValueError``. Inside of ``jit`` it cannot raise: regret and loss are NaN, and every game has failed in round
+        1. For reverse-mode differentiation (``jax.grad``) pass a list or a NumPy array, because the number of rounds
+        must be known while JAX traces. Derivatives are those of the path: the drawn arms do not change with the
+        parameters.
       way: "native" or "scan"; by default the choice described above.
 
     Returns:
@@ -54,6 +56,8 @@ def play(
     if jnp.ndim(keys) != (1 if typed else 2):
         kind = "JAX keys of shape [N]" if typed else "JAX keys of shape [N], or their words [N, 2]"
         raise ValueError(f"keys must be {kind}, got shape {jnp.shape(keys)}; pass one key as key[None]")
+    if not jnp.shape(keys)[0]:
+        raise ValueError("keys holds no key; pass at least one, such as jb.game_key(0, 0)[None]")
     given = record if isinstance(record, Tracer) else np.asarray(record)
     if given.ndim != 1:
         raise ValueError(f"record must be rounds of shape [R], got shape {given.shape}; pass one round T as [T]")
@@ -99,12 +103,13 @@ def _results(shape: Shape, leaves, record: Any, totals: dict[str, Array]) -> dic
         regret = jnp.where(jnp.sum(pulls, axis=1, dtype=jnp.int32) == rounds, regret, jnp.nan)
     else:
         regret = totals["gap"] + _best_fixed_gap(environment, record)[:, None]
-    return {
-        "regret": regret.T,
-        "loss": totals["loss"].T,
-        "pulls": jnp.moveaxis(pulls, -1, 0),
-        "failed": totals["failed"],
-    }
+    loss, pulls, failed = totals["loss"].T, jnp.moveaxis(pulls, -1, 0), totals["failed"]
+    results = {"regret": regret.T, "loss": loss, "pulls": pulls, "failed": failed}
+    if not isinstance(record, Tracer):
+        return results
+    wrong = {"regret": jnp.nan, "loss": jnp.nan, "pulls": 0, "failed": 1}
+    increasing = jnp.all(jnp.diff(record, prepend=0) > 0)
+    return {name: jnp.where(increasing, values, wrong[name]) for name, values in results.items()}
 
 
 def _are_concrete(*arrays: Any) -> bool:
@@ -144,6 +149,8 @@ def _on_host(shape: Shape, games: Any, leaves, words: Array, record: Array) -> d
 def _play(shape: Shape, games: Any, *arguments: np.ndarray) -> dict[str, np.ndarray]:
     """Plays all games of a pair on every core; uses NumPy alone, because JAX waits for this call to return."""
     *leaves, words, record = arguments
+    if (np.diff(record, prepend=0) <= 0).any():  # a traced record; the results are replaced by NaN
+        record = np.arange(1, record.size + 1)
     threads, parts, pace = machine.usable_cores(), [], blocks.Pace()
     lanes = runner.Engine().lanes(games, threads, words.shape[0])
 

@@ -10,7 +10,6 @@ import dataclasses
 import platform
 import threading
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -113,7 +112,7 @@ class Engine:
             except gpu.CardError as error:
                 if self.devices == "gpu":
                     raise
-                warnings.warn(f"{error.problem}. The CPUs play instead", stacklevel=3)
+                ways.warn(f"{error.problem}. The CPUs play instead")
         found = ways.chosen(shape, self.way)
         if isinstance(found, native.Games):
             return found, self.cores()
@@ -199,7 +198,7 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
         if isinstance(error, gpu.CardLostError):
             gpu.warn_once(sentence, gpu.NO_CARD_LEFT)
         else:
-            warnings.warn(sentence, stacklevel=3)
+            ways.warn(sentence)
         config = dataclasses.replace(config, devices="cpu", way="native", block=None)
         games, threads = config.games(shape)
         timing.devices.add(described(games, threads))

@@ -1,11 +1,13 @@
 """The choice between native games and the scan, with its reason."""
 
+import sys
 import warnings
 from typing import Any
 
 import jax
 
 from jaxbandit.engine import gpu, machine, native
+from jaxbandit.engine.native import cache
 from jaxbandit.engine.round import Plan
 from jaxbandit.engine.shape import Shape
 from jaxbandit.game import Environment, Policy, is_stationary
@@ -17,30 +19,48 @@ _reasons: dict[Shape, str] = {}
 _said: set[str] = set()
 
 
+def warn(sentence: str) -> None:
+    """Warns at the user's line, which is the first one outside of this package and of JAX."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("jaxbandit", "jax"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, stacklevel=level)
+
+
 def chosen(shape: Shape, way: str | None = None) -> Any:
     """Returns the native games of a shape, or None if the scan plays them; warns once if the scan is a fallback."""
     for sentence in (machine.untested_jax(), machine.untested_python()):
-        if sentence and sentence not in _said:
-            _said.add(sentence)
-            warnings.warn(sentence, stacklevel=2)
+        if sentence:
+            _warn_once(sentence)
     if way == "scan" or (way is None and jax.default_backend() not in KINDS):
         return None
     if shape in _reasons:
         return None
-    obstacle = native.unavailable()
-    if not obstacle:
+    remedy = "To choose the scan without this warning, pass Engine(way='scan')"
+    if problem := native.unavailable():
+        obstacle = f"LLVM could not be loaded through llvmlite ({problem})"
+        remedy = f"To use LLVM, reinstall it: pip install --force-reinstall llvmlite. {remedy}"
+    else:
         try:
-            return native.compiled(shape)
+            games = native.compiled(shape)
+            if problem := cache.problem():
+                _warn_once(f"compiled code is not stored, so that every process compiles its games anew: {problem}")
+            return games
         except native.UnsupportedError as error:
             policy, environment = (type(side).__name__ for side in shape.pair(shape.parameters))
             obstacle = f"{policy} in {environment} {error}"
     _reasons[shape] = obstacle
-    warnings.warn(
+    _warn_once(
         f"{obstacle}; JAX's scan plays the games instead. The results are right, but a CPU takes some 20 to 50 times "
-        "as long (docs/speed.md). To choose the scan without this warning, pass Engine(way='scan')",
-        stacklevel=2,
+        f"as long (docs/speed.md). {remedy}"
     )
     return None
+
+
+def _warn_once(sentence: str) -> None:
+    if sentence not in _said:
+        _said.add(sentence)
+        warn(sentence)
 
 
 def reason(shape: Shape) -> str:
@@ -67,9 +87,7 @@ def cards(devices: Any, way: str | None) -> list[gpu.Card]:
     except gpu.CardError as error:
         if devices == "gpu":
             raise
-        if (sentence := f"{error.problem}. The CPUs play instead") not in _said:
-            _said.add(sentence)
-            warnings.warn(sentence, stacklevel=3)
+        _warn_once(f"{error.problem}. The CPUs play instead")
         return []
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import xarray as xr
 
-from jaxbandit.engine import Engine
+from jaxbandit.engine import Engine, way_of
 from jaxbandit.random import PRNG
 from jaxbandit.sensitivity.kept import Kept
 from jaxbandit.sensitivity.local import local
@@ -68,6 +68,7 @@ def run(
             '[sensitivity] local = ["initial_scale"]'
         )
     section, pairs, store = study.sensitivity, pairs_of(study, None), Store(directory)
+    platforms = {"platform": _platform(study, pairs, engine.way if engine else None)}
     store.prepare()
     folder = store.directory / FOLDER
     results = {}
@@ -76,7 +77,7 @@ def run(
         if not study.held_tables():
             store.write(folder / STUDY, study.toml().encode())
         for kind, play in _asked(study, section).items():
-            path, key = folder / f"{kind}.nc", digest(first_names(_about(kind, study, section, pairs)))
+            path, key = folder / f"{kind}.nc", digest(first_names(_about(kind, study, section, pairs) | platforms))
             kept = _read(path)
             there = kept is not None and kept.attrs.get("key") == key
             if notice:
@@ -133,7 +134,7 @@ def _asked(study: Study, section: Sensitivity) -> Mapping[str, Callable[[Engine 
 
 
 def _about(kind: str, study: Study, section: Sensitivity, pairs: Pairs) -> dict[str, Any]:
-    """Returns everything that determines a result."""
+    """Returns everything that determines a result, but for the platform."""
     mine = {
         "local": ("local", "step", "check_seeds"),
         "sobol": ("box", "scale", "num_points", "level"),
@@ -144,7 +145,6 @@ def _about(kind: str, study: Study, section: Sensitivity, pairs: Pairs) -> dict[
         "numerics": NUMERICS,
         "prng": PRNG,
         "version": __version__,
-        "platform": platform(),
         "pairs": [[describe(policy), describe(environment)] for policy, environment in pairs.pairs],
         "labels": {str(name): coord.values.tolist() for name, coord in pairs.coordinates().coords.items()},
         "horizon": study.horizon,
@@ -153,6 +153,12 @@ def _about(kind: str, study: Study, section: Sensitivity, pairs: Pairs) -> dict[
         "dtype": study.dtype,
         **{name: getattr(section, name) for name in mine},
     }
+
+
+def _platform(study: Study, pairs: Pairs, way: str | None) -> Any:
+    """Returns what the last bits depend on: one description if all pairs are native, else one for each pair."""
+    ways = [way_of(policy, environment, (), study.dtype, way) for policy, environment in pairs.pairs]
+    return platform() if set(ways) == {"native"} else [platform(way) for way in ways]
 
 
 def _read(path: pathlib.Path) -> xr.Dataset | None:

@@ -119,9 +119,11 @@ def test_a_policy_without_a_rule_is_played_by_the_scan():
     options = {"horizon": 30, "num_seeds": 12}
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
+        line = inspect.currentframe().f_lineno + 1
         played = [jb.simulate(Spectral(), FAIR, **options) for _ in range(2)]
         assert runner.way_of(Spectral(), FAIR, (), "float32", None) == "scan"
     assert_told(said, Spectral, "eigh(")
+    assert (said[0].filename, said[0].lineno) == (__file__, line)
     plain = jb.simulate(Plain(), FAIR, **options)
     assert played[0].attrs["device"].startswith("scan") and plain.attrs["device"].startswith("native")
     assert len(np.unique(plain.loss)) > 1 and (plain.pulls.sum("arm").isel(round=-1) == 30).all()
@@ -159,11 +161,63 @@ def test_draws_from_beta_laws_are_native_and_play_as_the_scan_does(dtype):
     np.testing.assert_array_equal(native.pulls, scan.pulls)
 
 
+def test_the_warning_is_at_the_line_that_calls_play_inside_of_jit(monkeypatch):
+    monkeypatch.setattr(ways, "_reasons", {})
+    monkeypatch.setattr(ways, "_said", set())
+    keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(2))
+    line = inspect.currentframe().f_lineno + 1
+    play = jax.jit(lambda keys: jb.play(Spectral(), FAIR, keys, [3])["loss"])
+    with pytest.warns(UserWarning, match="Spectral in Bernoulli uses 'eigh'") as said:
+        play.lower(keys)
+    assert [(entry.filename, entry.lineno) for entry in said] == [(__file__, line)]
+
+
 def test_the_line_is_told_of_a_primitive_inside_of_a_compiled_function():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         assert runner.way_of(Deep(), FAIR, (), "float32", None) == "scan"
     assert_told(said, Deep, "eigvalsh(")
+
+
+def told(monkeypatch, *policies):
+    """The messages of short games, in a process that has given none before."""
+    for name, empty in [("_said", set()), ("_reasons", {})]:
+        monkeypatch.setattr(ways, name, empty)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        played = [jb.simulate(policy, FAIR, horizon=10, num_seeds=4, record=[10]) for policy in policies]
+    return [str(entry.message) for entry in said], played
+
+
+def test_without_llvm_the_scan_plays_and_one_message_says_why(monkeypatch):
+    monkeypatch.setattr(native, "unavailable", lambda: "ImportError: no libllvmlite.so")
+    said, (ds,) = told(monkeypatch, jb.Uniform())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ways.chosen(shape_of(jb.UCB1(), FAIR)) is None  # and does not warn again
+    (message,) = said
+    assert message.startswith("LLVM could not be loaded through llvmlite (ImportError: no libllvmlite.so); JAX's scan")
+    assert "20 to 50 times as long" in message and "pip install --force-reinstall llvmlite" in message
+    assert ds.attrs["device"].startswith("scan") and (ds.pulls.sum("arm") == 10).all()
+
+
+@pytest.mark.parametrize("obstacle", ["a file", "below a file", "open to others"])
+def test_a_cache_that_cannot_be_used_is_told_once(obstacle, monkeypatch, tmp_path):
+    place = tmp_path / "code"
+    if obstacle == "open to others":
+        place.mkdir()
+        place.chmod(0o777)
+    else:
+        place.write_text("")
+    place = place / "below" if obstacle == "below a file" else place
+    monkeypatch.setenv("JAXBANDIT_CACHE", str(place))
+    said, played = told(monkeypatch, jb.Uniform(), jb.UCB1())
+    (message,) = said
+    assert message.startswith(f"compiled code is not stored, so that every process compiles its games anew: {place} ")
+    assert message.endswith("set JAXBANDIT_CACHE to a folder of your own")
+    assert all(ds.attrs["device"].startswith("native") for ds in played)
+    monkeypatch.setenv("JAXBANDIT_CACHE", "off")
+    assert told(monkeypatch, jb.Uniform())[0] == []
 
 
 @pytest.fixture(params=["a rule", "LLVM"])
@@ -173,6 +227,7 @@ def failing_compiler(request, monkeypatch):
     def fails(*_):
         raise RuntimeError("no such register\nand more")
 
+    monkeypatch.setattr(ways, "_said", set())
     for owner, name in [(native.games, "_known"), (ways, "_reasons"), (tallies, "_mapped")]:
         monkeypatch.setattr(owner, name, {})  # nothing was compiled before
     if request.param == "LLVM":

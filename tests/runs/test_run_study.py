@@ -193,6 +193,7 @@ def test_a_run_that_breaks_off_goes_on_to_the_same_bits(tmp_path, whole, moments
 def test_games_go_on_from_a_checkpoint(tmp_path, monkeypatch):
     """With several calls a block, so that a checkpoint lies between two recorded rounds."""
     monkeypatch.setattr(blocks, "TARGET_SECONDS", 1e9)  # calls of as many rounds as a chunk has
+    monkeypatch.setattr(blocks, "FIRST_CALL", 64)
     plan = study(**SMALL, horizon=500, record=[7, 450, 500])
     expected, _ = run(plan, tmp_path / "whole")
     calls = iter(range(3))
@@ -217,6 +218,7 @@ def test_all_games_under_way_are_saved_when_it_is_stopped(tmp_path, monkeypatch)
     if jb.Engine().cores() < 2:
         pytest.skip("needs two cores")
     monkeypatch.setattr(blocks, "TARGET_SECONDS", 1e9)  # calls of as many rounds as a chunk has
+    monkeypatch.setattr(blocks, "FIRST_CALL", 64)
     plan = study(**SMALL, horizon=500, num_seeds=128, record=[7, 450, 500])
     expected, _ = run(plan, tmp_path / "whole")
     stop, begun = threading.Event(), threading.Barrier(2, timeout=60)

@@ -115,6 +115,15 @@ def test_results_are_kept_and_found(tmp_path):
 
 
 @pytest.mark.slow
+def test_results_of_the_scan_are_not_taken_for_native_ones(tmp_path):
+    plan, seen = study(policies=[{"name": "uniform"}], sensitivity={"local": ["gap"]}), []
+    for way in ("native", "scan", "scan", None):
+        engine = jb.Engine(way=way)
+        sensitivity.run(plan, tmp_path, engine=engine, notice=lambda kind, there: seen.append(there))
+    assert seen == [False, False, True, False]
+
+
+@pytest.mark.slow
 def test_an_interrupted_run_continues_to_identical_results(tmp_path, monkeypatch):
     """A part is one point here; the run is stopped in the middle of each kind, and a stored part is damaged."""
     plan = parse(tomllib.loads(STUDY))

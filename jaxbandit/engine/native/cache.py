@@ -62,12 +62,26 @@ def status() -> str:
     directory = machine.cache_directory()
     if directory is None:
         return "off (JAXBANDIT_CACHE=off, or no home directory)"
-    if directory.exists() and not _is_private(directory):
-        return f"not used: {directory} may be written by others; set JAXBANDIT_CACHE to a folder of your own"
-    if _directory(make=True) is None:
-        return f"not used: {directory} cannot be written"
+    if found := problem():
+        return f"not used: {found}"
     sizes = [path.stat().st_size for path in directory.glob("*.o")]
     return f"{directory}, {len(sizes)} programs, {sum(sizes) / 2**20:.1f} MiB"
+
+
+def problem() -> str:
+    """Returns the reason why code cannot be stored, with the remedy; empty if it can be, or if the user wants none."""
+    directory = machine.cache_directory()
+    if directory is None or _directory(make=True) is not None:
+        return ""
+    remedy = "set JAXBANDIT_CACHE to a folder of your own"
+    try:
+        if directory.is_dir() and not _is_private(directory):
+            return f"{directory} may be written by others; {remedy}"
+        if directory.exists() and not directory.is_dir():
+            return f"{directory} is no folder; {remedy}"
+    except OSError:
+        pass
+    return f"{directory} cannot be written; {remedy}"
 
 
 def _directory(make: bool = False) -> pathlib.Path | None:
