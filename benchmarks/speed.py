@@ -23,6 +23,7 @@ from jaxbandit.engine import usable_cores
 
 MEANS, TAIL_INDEX = [0.5] + [1.0] * 9, 1.6
 OURS = "jaxbandit float32"
+SCAN = "jaxbandit float32, way scan"
 REGRETS_DIFFER = 5.0  # standard errors: a false alarm in 1.7 million
 
 # Numerator, denominator, bar (none: C++ with another solver, shown beside), whether the ratio must stay below it.
@@ -48,10 +49,11 @@ class Figure(NamedTuple):
     stderr: float  # of that mean
 
 
-def jaxbandit_run(horizon: int, num_seeds: int, dtype: str) -> Run:
+def jaxbandit_run(horizon: int, num_seeds: int, dtype: str, way: str | None = None) -> Run:
     def run() -> np.ndarray:
         policy, environment = jb.UniINF(horizon=horizon), jb.Pareto(means=MEANS, tail_index=TAIL_INDEX)
-        ds = jb.simulate(policy, environment, horizon=horizon, num_seeds=num_seeds, record=16, dtype=dtype)
+        options = {"horizon": horizon, "num_seeds": num_seeds, "record": 16, "dtype": dtype}
+        ds = jb.simulate(policy, environment, **options, engine=jb.Engine(way=way))
         return ds.regret.values[:, -1]
 
     run()
@@ -78,7 +80,12 @@ def others(horizon: int, num_seeds: int) -> dict[str, Run]:
         "NumPy over seeds": (competitors.numpy_seeds, "float32"),
         "plain vmap(scan)": (competitors.plain_vmap_scan, "float32"),
     }
-    return {OURS: jaxbandit_run(horizon, num_seeds, "float32")} | _made(makers, horizon, num_seeds)
+    return by_way(horizon, num_seeds) | _made(makers, horizon, num_seeds)
+
+
+def by_way(horizon: int, num_seeds: int) -> dict[str, Run]:
+    """Name -> function to time: jaxbandit, natively and by its scan."""
+    return {name: jaxbandit_run(horizon, num_seeds, "float32", way) for name, way in ((OURS, None), (SCAN, "scan"))}
 
 
 def _made(makers: dict[str, tuple[Callable[..., Run], str]], horizon: int, num_seeds: int) -> dict[str, Run]:
@@ -158,8 +165,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=4096)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--keep", action="store_true", help="add to results.jsonl and docs/speed.md")
+    parser.add_argument(
+        "--scan", action="store_true", help="only jaxbandit's scan beside machine code; nothing is kept"
+    )
     args = parser.parse_args()
     texts, found, figures = [], {}, {}
+    if args.scan:
+        horizon = max(args.horizon // 10, 1)
+        measured = interleaved(by_way(horizon, args.seeds), args.seeds * horizon, args.repeats)
+        print(records.heading(f"T = {horizon:,}, N = {args.seeds:,}, median of {args.repeats}, interleaved."))
+        print(table(measured))
+        return
     for field, horizon in ((limits, args.horizon), (others, max(args.horizon // 10, 1))):
         measured = interleaved(field(horizon, args.seeds), args.seeds * horizon, args.repeats)
         game = f"T = {horizon:,}, N = {args.seeds:,}, median of {args.repeats}, interleaved."

@@ -136,6 +136,24 @@ def test_the_limit_draws_no_arm_off_the_simplex(halley, dtype, monkeypatch):
         assert (np.isfinite(regret) if fine else np.isnan(regret)).all(), (scale, regret)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["numba_prange", "numpy_seeds", "plain_vmap_scan"])
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_the_others_draw_no_arm_off_the_simplex(name, dtype, monkeypatch):
+    """From a scale of 4 x is a probability vector; from 0 it is NaN."""
+    module = sys.modules[getattr(competitors, name).__module__]
+    for scale, fine in {4.0: True, 0.0: False}.items():
+        monkeypatch.setattr(module, "INITIAL_SCALE", scale)
+        if name == "numba_prange":
+            pytest.importorskip("numba")
+            module._numba_player.cache_clear()
+        regret = getattr(competitors, name)([0.5, 1.0, 1.0], 1.6, 20, 5, dtype, 1)()
+        assert (np.isfinite(regret) if fine else np.isnan(regret)).all(), (scale, regret)
+    if name == "numba_prange":
+        module._numba_player.cache_clear()
+
+
 def test_numpy_plays_the_game_of_the_others():
     regret = competitors.numpy_seeds([0.5, 1.0], 1.6, 100, 64, "float32", 1)()
     assert regret.shape == (64,)

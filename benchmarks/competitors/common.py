@@ -11,6 +11,7 @@ Run = Callable[[], NDArray[np.float64]]
 INITIAL_SCALE = 4.0
 SEED = 0
 SMALLEST_REST = 2.0**-100  # of 1 - x, where x rounds to 1
+OFF_BY = 1e-3  # No arm, -1, is drawn from an x with a negative entry or with a sum that is further from 1.
 
 
 def real_of(dtype: DTypeLike) -> type[np.float32] | type[np.float64]:
@@ -24,6 +25,7 @@ def num_steps(num_arms: int, real: type) -> int:
     return (4 if real is np.float64 else 3) + decades
 
 
-def regret_of(pulls: NDArray, means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Pseudo-regret [N] from pulls [K, N]."""
-    return (means - means.min()) @ pulls.astype(np.float64)
+def regret_of(pulls: NDArray, means: NDArray[np.float64], horizon: int) -> NDArray[np.float64]:
+    """Pseudo-regret [N] from pulls [K, N]; NaN if in some round no arm was drawn."""
+    regret = (means - means.min()) @ pulls.astype(np.float64)
+    return np.where(pulls.sum(axis=0) == horizon, regret, np.nan)

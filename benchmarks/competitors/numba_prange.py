@@ -7,7 +7,16 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from benchmarks.competitors.common import INITIAL_SCALE, SEED, SMALLEST_REST, Run, num_steps, real_of, regret_of
+from benchmarks.competitors.common import (
+    INITIAL_SCALE,
+    OFF_BY,
+    SEED,
+    SMALLEST_REST,
+    Run,
+    num_steps,
+    real_of,
+    regret_of,
+)
 
 
 def numba_prange(
@@ -27,7 +36,7 @@ def numba_prange(
     def run() -> NDArray[np.float64]:
         numba.set_num_threads(num_threads)
         pulls, _, _ = play(means.astype(real), real(tail_index), horizon, num_seeds, newton_steps)
-        return regret_of(pulls, means)
+        return regret_of(pulls, means, horizon)
 
     run()
     return run
@@ -37,7 +46,7 @@ def numba_prange(
 def _numba_player(real: type) -> Callable:
     from numba import njit, prange, uint32
 
-    zero, one, tiny = real(0), real(1), real(SMALLEST_REST)
+    zero, one, nan, tiny, off_by = real(0), real(1), real(np.nan), real(SMALLEST_REST), real(OFF_BY)
     seed_hi, seed_lo = np.uint32(SEED >> 32), np.uint32(SEED & 0xFFFFFFFF)
 
     @njit(inline="always")
@@ -82,6 +91,12 @@ def _numba_player(real: type) -> Callable:
     def draw_arm(x, w0, w1):
         high = real(w0 >> uint32(8)) * real(2.0**-24)
         low = real(uint32((w0 & uint32(0xFF)) << uint32(16)) | uint32(w1 >> uint32(16))) * real(2.0**-48)
+        whole, least = zero, x[0]
+        for i in range(x.size):
+            whole += x[i]
+            least = min(least, x[i])
+        if not (abs(whole - one) <= off_by and least >= zero):  # a NaN is in the sum
+            return -1
         likeliest = np.argmax(x)
         total, lost, arm = zero, zero, 0
         for i in range(x.size):
@@ -116,7 +131,8 @@ def _numba_player(real: type) -> Callable:
                 w0, spare = threefry(k0, k1, uint32(t), uint32(1 << 24))
                 arm = draw_arm(x, w0, spare)
                 w0, w1 = threefry(k0, k1, uint32(t), uint32(2 << 24))
-                loss = draw_loss(means[arm], tail_index, w0, w1, uint32(spare << uint32(16)))
+                drawn = draw_loss(means[max(arm, 0)], tail_index, w0, w1, uint32(spare << uint32(16)))
+                loss = drawn if arm >= 0 else nan
 
                 x_rest = zero
                 for i in range(num_arms):
@@ -125,7 +141,7 @@ def _numba_player(real: type) -> Callable:
                 x_rest = max(x_rest, tiny)
                 threshold = S / (real(4) * x_rest)
                 skipped = loss if abs(loss) < threshold else zero
-                clipped = max(-threshold, min(threshold, loss))
+                clipped = max(-threshold, min(threshold, drawn)) if arm >= 0 else nan  # S turns NaN
                 growth = (clipped * x_rest) * (clipped * x_rest) / scaling
                 growth /= S + real(math.sqrt(S * S + growth))
 
@@ -145,7 +161,8 @@ def _numba_player(real: type) -> Callable:
                     L[i] = shifted
                     finite = finite and math.isfinite(L[i]) and math.isfinite(L_lost[i])
 
-                pulled[arm] += 1
+                if arm >= 0:
+                    pulled[arm] += 1
                 loss_sum, error = two_sum(loss_sum, loss)
                 loss_lost += error
                 if failed[n] == 0 and not finite:

@@ -5,7 +5,16 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from benchmarks.competitors.common import INITIAL_SCALE, SEED, SMALLEST_REST, Run, num_steps, real_of, regret_of
+from benchmarks.competitors.common import (
+    INITIAL_SCALE,
+    OFF_BY,
+    SEED,
+    SMALLEST_REST,
+    Run,
+    num_steps,
+    real_of,
+    regret_of,
+)
 
 
 def numpy_seeds(
@@ -48,12 +57,13 @@ def numpy_seeds(
             total, error = two_sum(total, other)
             lost += error
             arm += (high - total) + (low - lost) >= 0
-        return np.where(arm == num_arms, likeliest, arm)
+        is_law = (np.abs(x.sum(axis=0) - 1) <= real(OFF_BY)) & (x.min(axis=0) >= 0)
+        return np.where(is_law, np.where(arm == num_arms, likeliest, arm), -1)
 
     def draw_loss(arm: NDArray, words: NDArray) -> NDArray:
         w0, w1, w2 = words[2].astype(real), words[3].astype(real), (words[1] << 16).astype(real)
         uniform = w0 * real(2.0**-32) + (w1 * real(2.0**-64) + (w2 * real(2.0**-96) + real(2.0**-97)))
-        return factor[arm] * uniform**exponent
+        return np.where(arm >= 0, factor[arm], real(np.nan)) * uniform**exponent
 
     def run() -> NDArray[np.float64]:
         rng = np.random.default_rng(SEED)
@@ -85,12 +95,12 @@ def numpy_seeds(
             L = added - least
             L_lost += -least - (L - added)
 
-            pulls[arm, seeds] += 1
+            pulls[arm, seeds] += arm >= 0
             loss_sum, error = two_sum(loss_sum, loss)
             loss_lost += error
             finite = np.isfinite(L).all(axis=0) & np.isfinite(L_lost).all(axis=0)
             finite &= np.isfinite(S) & np.isfinite(S_lost)
             failed[(failed == 0) & ~finite] = t
-        return regret_of(pulls, means)
+        return regret_of(pulls, means, horizon)
 
     return run

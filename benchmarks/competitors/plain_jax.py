@@ -8,7 +8,16 @@ import numpy as np
 from jax import lax
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from benchmarks.competitors.common import INITIAL_SCALE, SEED, SMALLEST_REST, Run, num_steps, real_of, regret_of
+from benchmarks.competitors.common import (
+    INITIAL_SCALE,
+    OFF_BY,
+    SEED,
+    SMALLEST_REST,
+    Run,
+    num_steps,
+    real_of,
+    regret_of,
+)
 
 
 def plain_vmap_scan(
@@ -54,12 +63,13 @@ def plain_vmap_scan(
             prefixes.append((total, prefixes[-1][1] + error))
         total, lost = (jnp.stack(part) for part in zip(*prefixes, strict=True))
         arm = jnp.sum((high - total) + (low - lost) >= 0)
-        return jnp.where(arm == num_arms, likeliest, arm)
+        is_law = (jnp.abs(jnp.sum(x) - 1) <= real(OFF_BY)) & (jnp.min(x) >= 0)
+        return jnp.where(is_law, jnp.where(arm == num_arms, likeliest, arm), -1)
 
     def draw_loss(arm: jax.Array, *words: jax.Array) -> jax.Array:
         w0, w1, w2 = (word.astype(real) for word in words)
         uniform = w0 * real(2.0**-32) + (w1 * real(2.0**-64) + (w2 * real(2.0**-96) + real(2.0**-97)))
-        return jnp.asarray(factor)[arm] * uniform**exponent
+        return jnp.where(arm >= 0, jnp.asarray(factor)[arm], real(np.nan)) * uniform**exponent
 
     def step(state: tuple, t: jax.Array) -> tuple[tuple, None]:
         key, L, L_lost, S, S_lost, pulls, loss_sum, loss_lost, failed = state
@@ -82,7 +92,17 @@ def plain_vmap_scan(
         loss_sum, error = two_sum(loss_sum, loss)
         finite = jnp.isfinite(L).all() & jnp.isfinite(L_lost).all() & jnp.isfinite(S) & jnp.isfinite(S_lost)
         failed = jnp.where((failed == 0) & ~finite, t, failed)
-        return (key, L, L_lost, S, S_lost, pulls.at[arm].add(1), loss_sum, loss_lost + error, failed), None
+        return (
+            key,
+            L,
+            L_lost,
+            S,
+            S_lost,
+            pulls.at[arm].add((arm >= 0).astype(jnp.int32)),
+            loss_sum,
+            loss_lost + error,
+            failed,
+        ), None
 
     def game(key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         zero, zeros = jnp.zeros((), real), jnp.zeros(num_arms, real)
@@ -98,7 +118,7 @@ def plain_vmap_scan(
         with jax.enable_x64(real is np.float64):
             keys = jax.random.split(jax.random.key(SEED), num_seeds)
             pulls, _, _ = jax.block_until_ready(play(keys))
-        return regret_of(np.asarray(pulls).T, host_means)
+        return regret_of(np.asarray(pulls).T, host_means, horizon)
 
     run()
     return run
