@@ -208,7 +208,7 @@ def test_games_are_those_of_the_cpu(policy, environment, K):
 
 # Every registered class has games here, so that a new one is covered by itself.
 ARMS = (2, 3, 10, 40)
-LONG = [("drifting, random walk", 10), ("drifting, random walk", 40)]  # 80 s and several minutes
+LONG = [("drifting, random walk", 10), ("drifting, random walk", 40)]  # minutes of processor time
 
 
 def each(names):
@@ -227,19 +227,14 @@ def test_every_environment_plays_as_on_the_cpu(name, K):
     assert_same_words(policy_of("uniinf"), environment_of(name, K, 500), 500)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["uniinf", "thompson"])
-def test_games_in_float64_are_those_of_the_cpu(name):
-    assert_same_words(policy_of(name), ENVIRONMENTS["pareto"](3), 40, "float64")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if "catoni" in name else pytest.mark.slow) for name in FORMS]
+)
 def test_every_form_plays_as_on_the_cpu(name):
     assert_same_words(policy_of(name), ENVIRONMENTS["pareto"](3), 60)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", jb.POLICIES)
 def test_every_policy_plays_as_on_the_cpu_in_float64(name):
     assert_same_words(policy_of(name), ENVIRONMENTS["pareto"](3), 60, "float64")
