@@ -9,6 +9,7 @@ from jaxbandit.types.decorator import pytree as pytree
 from jaxbandit.types.fields import ONE_PER_ARM as ONE_PER_ARM
 from jaxbandit.types.fields import Array as Array
 from jaxbandit.types.fields import Numbers as Numbers
+from jaxbandit.types.fields import as_whole as as_whole
 from jaxbandit.types.fields import field as field
 from jaxbandit.types.fields import field_values as field_values
 from jaxbandit.types.fields import fingerprint as fingerprint

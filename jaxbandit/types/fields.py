@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -79,6 +80,11 @@ def field(
     if derived:
         return dataclasses.field(default=default, init=False, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def as_whole(value: Any) -> int | None:
+    """Returns a whole number, NumPy's included, as Python's; None for anything else, True and 4.0 included."""
+    return None if isinstance(value, bool) or not hasattr(value, "__index__") else operator.index(value)
 
 
 def is_static(spec: dataclasses.Field) -> bool:
