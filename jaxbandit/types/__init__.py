@@ -18,6 +18,7 @@ from jaxbandit.types.fields import is_static as is_static
 from jaxbandit.types.fields import public_fields as public_fields
 from jaxbandit.types.fields import public_name as public_name
 from jaxbandit.types.fields import rank as rank
+from jaxbandit.types.fields import required_fields as required_fields
 from jaxbandit.types.fields import shared_leaves as shared_leaves
 from jaxbandit.types.validation import check_made as check_made
 from jaxbandit.types.validation import check_single as check_single

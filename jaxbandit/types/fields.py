@@ -107,6 +107,11 @@ def public_fields(cls: type) -> dict[str, dataclasses.Field]:
     return {public_name(spec): spec for spec in dataclasses.fields(cls) if not spec.metadata.get("derived")}
 
 
+def required_fields(cls: type) -> list[str]:
+    """The fields a user must give, by public name."""
+    return [name for name, spec in public_fields(cls).items() if spec.default is dataclasses.MISSING]
+
+
 def field_values(obj: Any) -> dict[str, Any]:
     """The fields of a policy or environment by public name."""
     return {name: getattr(obj, spec.name) for name, spec in public_fields(type(obj)).items()}
