@@ -4,6 +4,7 @@ Everything but ``USE`` comes from ``jaxbandit.theory.guarantees`` and the classe
 both pages; it measures nothing.
 """
 
+import math
 import pathlib
 import re
 import textwrap
@@ -11,7 +12,9 @@ from collections.abc import Iterable
 
 import jaxbandit as jb
 from benchmarks import policies
-from jaxbandit.theory.guarantees import ASSUMPTIONS, GUARANTEES, INSTANCE, MINIMAX, Guarantee, Order
+from jaxbandit.analysis.comparison import Footnotes
+from jaxbandit.theory.guarantees import ASSUMPTIONS, GUARANTEES, INSTANCE, MINIMAX, OTHERWISE, Guarantee, Order
+from jaxbandit.types import required_fields
 
 CHOOSE = policies.PAGE.with_name("choose.md")
 LETTERS = {
@@ -22,6 +25,7 @@ LETTERS = {
     "unit": "the unit of the losses",
 }
 SHORT = {"R": "$R$", "unit": "unit"}  # in tables
+FIELDS = ("horizon", "moment_order", "moment_bound", "mean_bound")  # that have a letter
 MATHS = {"E|loss|^α <= σ^α": r"$E|\ell|^\alpha \le \sigma^\alpha$"}  # plain formulas of the theory's tables
 
 # When to use each policy, as what follows "Use it if".
@@ -64,9 +68,10 @@ MISSING = """\
   constants in stochastic environments with a known moment bound; it needs the whole history of every arm."""
 
 
-def given(row: Guarantee) -> str:
+def given(row: Guarantee, cls: type) -> str:
     """Returns what a policy must be given, in words."""
-    return listed(LETTERS[letter] for letter in row.given)
+    others = [f"a {field}" for field in required_fields(cls) if field not in FIELDS]
+    return listed([*(LETTERS[letter] for letter in row.given), *others])
 
 
 def listed(parts: Iterable[str]) -> str:
@@ -80,14 +85,10 @@ def card(name: str, costs: dict[str, str]) -> str:
     """The card of one policy."""
     cls, row = jb.POLICIES[name], GUARANTEES[name]
     example = next(policy for key, policy in policies.examples().items() if key.startswith(f"`{name}`"))
-    bounds = {
-        "in one stochastic instance": row.stochastic,
-        "in the worst stochastic instance": row.worst,
-        "against an adversary": row.adversarial,
-    }
-    if row.adversarial and not row.worst:
-        bounds["against an adversary and in the worst stochastic instance"] = bounds.pop("against an adversary")
-    proved = [f"  - ${_flat(order.math)}$ {where}" + _note(order) + "." for where, order in bounds.items() if order]
+    proved = _proved(row)
+    if name in OTHERWISE:
+        words, other = OTHERWISE[name]
+        proved += _proved(other, f" {words}")
     forms = {key.partition("`, ")[2]: text for key, text in costs.items()}
     cost = listed(f"{text} times" + (f" ({form})" if form else "") for form, text in forms.items())
     assumed = listed(_formulas(ASSUMPTIONS[key]) for key in row.assumes)
@@ -96,7 +97,7 @@ def card(name: str, costs: dict[str, str]) -> str:
         "",
         f"**Use it if** {USE[name][0].lower()}{USE[name][1:]}",
         "",
-        f"- **Must be given:** {given(row)}.",
+        f"- **Must be given:** {given(row, cls)}.",
         f"- **Assumes:** {assumed}.",
         *(["- **Proved:**", *proved] if proved else ["- **Proved:** nothing."]),
         *([f"- **Note:** {row.note}."] if row.note else []),
@@ -104,6 +105,11 @@ def card(name: str, costs: dict[str, str]) -> str:
         f"- **Source:** {policies.reference(example)}.",
     ]
     return "\n".join(_wrapped(line) for line in lines)
+
+
+def _proved(row: Guarantee, words: str = "") -> list[str]:
+    """Returns a line for every proved order."""
+    return [f"  - ${_flat(order.math)}$ {where}{words}{_note(order)}." for where, order in row.promises.items()]
 
 
 def _wrapped(line: str) -> str:
@@ -133,13 +139,17 @@ def _note(order: Order) -> str:
     return f" ({order.note})" if order.note else ""
 
 
+def standing() -> dict[str, str]:
+    """The ratios to uniINF's time that the table of policies has, by the names of its rows."""
+    rows = r"^\| (`[^|]*?) \|.*\| [^|]*\(([^|]*)\) \| [^|]*\|$"
+    return dict(re.findall(rows, policies.PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+
+
 def cards() -> str:
     """All cards, by label, and what is missing."""
-    standing = dict(
-        re.findall(r"^\| (`[^|]*?) \|.*\| [^|]*\(([^|]*)\) \| [^|]*\|$", policies.PAGE.read_text(), re.MULTILINE)
-    )
+    ratios = standing()
     names = sorted(jb.POLICIES, key=lambda name: jb.POLICIES[name].label.lower())
-    parts = [card(name, {key: text for key, text in standing.items() if key.startswith(f"`{name}`")}) for name in names]
+    parts = [card(name, {key: text for key, text in ratios.items() if key.startswith(f"`{name}`")}) for name in names]
     return "\n\n".join([*parts, "### Known, and not here", MISSING])
 
 
@@ -180,13 +190,44 @@ def promises() -> str:
         "|---|---|---|---|---|",
         f"| lower bound, heavy tails | | ${_flat(INSTANCE.latex)}$ | ${MINIMAX.latex}$ | ${MINIMAX.latex}$ |",
     ]
+    notes, rows = Footnotes(), []
     for name, row in GUARANTEES.items():
+        rows.append((name, "", row))
+        if name in OTHERWISE:
+            rows.append((name, *OTHERWISE[name]))
+    for name, words, row in rows:
         orders = (row.stochastic, row.worst_case, row.adversarial)
         if row.proved:
-            cells = " | ".join(f"${_flat(order.math)}$" if order else "" for order in orders)
+            cells = " | ".join(f"${_flat(order.math)}${_mark(notes, order.note)}" if order else "" for order in orders)
             needs = ", ".join(SHORT.get(letter, LETTERS[letter]) for letter in row.given) or "nothing"
-            lines.append(f"| [{jb.POLICIES[name].label}](policies.md#{_anchor(name)}) | {needs} | {cells} |")
-    return "\n".join(lines)
+            label = f"[{jb.POLICIES[name].label}](policies.md#{_anchor(name)}){f' {words}' if words else ''}"
+            lines.append(f"| {label}{_mark(notes, row.note)} | {needs} | {cells} |")
+    return "\n".join([*lines, "", *(_wrapped(f"- {note}.") for note in notes.listed())])
+
+
+def _mark(notes: Footnotes, note: str) -> str:
+    return f" {notes.mark(note)}" if note else ""
+
+
+COSTS = {2.0: "up to twice", 4.0: "two to four times", 8.0: "four to eight times"}  # by ratios to uniINF
+
+
+def costs() -> str:
+    """The policies by what a round costs relative to uniINF, as the table of policies has it."""
+    groups: dict[str, list[str]] = {words: [] for words in COSTS.values()}
+    more: dict[str, float] = {}
+    for name, ratio in standing().items():
+        shown, ratio = name.replace("`, ", "` (") + ")" * ("`, " in name), float(ratio)
+        words = next((words for most, words in COSTS.items() if ratio <= most), "")
+        if words:
+            groups[words].append(shown)
+        else:
+            more[shown] = ratio
+    lines = [f"- {listed(names)} cost {words} as much." for words, names in groups.items()]
+    lines.append(
+        f"- {listed(more)} cost {math.floor(min(more.values()))} to {math.ceil(max(more.values()))} times as much."
+    )
+    return "\n".join(_wrapped(line) for line in lines)
 
 
 def horizons() -> str:
@@ -205,7 +246,7 @@ def replaced(page: str, marker: str, text: str) -> str:
 def pages() -> dict[pathlib.Path, str]:
     """Both pages with their parts up to date."""
     choose = CHOOSE.read_text(encoding="utf-8")
-    for marker, make in (("choice", choice), ("promises", promises), ("horizons", horizons)):
+    for marker, make in (("choice", choice), ("promises", promises), ("horizons", horizons), ("costs", costs)):
         choose = replaced(choose, marker, make())
     return {policies.PAGE: replaced(policies.PAGE.read_text(encoding="utf-8"), "cards", cards()), CHOOSE: choose}
 

@@ -44,3 +44,15 @@ def test_the_walk_through_runs():
     for t, (x, arm, loss) in enumerate(rounds, start=1):
         np.testing.assert_allclose(x, paper.probabilities(t), rtol=1e-9)
         paper.update(t, x, int(arm), loss)
+
+
+def test_cards_name_what_a_class_requires_and_words_on_costs_are_those_of_the_table():
+    assert "### delayed (`delayed`)" in PAGE
+    delayed = PAGE[PAGE.index("### delayed (`delayed`)") :]
+    assert "- **Must be given:** a policy and a delay." in delayed[:400]
+    assert "with a Pareto or Fréchet perturbation" in PAGE
+    words = cards.costs().replace("\n  ", " ").splitlines()
+    ratios = {name: float(ratio) for name, ratio in cards.standing().items()}
+    for name, ratio in ratios.items():
+        (line,) = [n for n, line in enumerate(words) if name.replace("`, ", "` (") in line.replace(")", "")]
+        assert line == (ratio > 2) + (ratio > 4) + (ratio > 8), name

@@ -12,9 +12,10 @@ from jaxbandit.cli.layout import facts_table, new_table
 from jaxbandit.grid import suggest, text
 from jaxbandit.studies import entries
 from jaxbandit.tables import readers
-from jaxbandit.theory.guarantees import ASSUMPTIONS, GUARANTEES
-from jaxbandit.types import public_fields
+from jaxbandit.theory.guarantees import ASSUMPTIONS, GUARANTEES, OTHERWISE, Guarantee
+from jaxbandit.types import public_fields, required_fields
 
+LETTERS = ("horizon", "moment_order", "moment_bound", "mean_bound")  # fields that have a letter in the papers
 _GIVEN = {"T": "T", "α": "alpha", "σ": "sigma", "R": "R, a bound on the means", "unit": "the unit of the losses"}
 _LETTERS = {
     "alpha": "α",
@@ -79,15 +80,15 @@ def card(name: str) -> tuple[str, Table, str]:
     facts = {"is": _first_line(cls)}
     if section == "policies" and name in GUARANTEES:
         row = GUARANTEES[name]
-        orders = {
-            "one stochastic instance": row.stochastic,
-            "the worst one": row.worst,
-            "an adversary": row.adversarial,
-        }
-        promised = [f"{where} {order.bound}" for where, order in orders.items() if order]
-        facts["must be given"] = ", ".join(_GIVEN[letter] for letter in row.given) or "nothing"
+        others = [f"a {field}" for field in required_fields(cls) if field not in LETTERS]
+        facts["must be given"] = ", ".join([*(_GIVEN[letter] for letter in row.given), *others]) or "nothing"
         facts["assumes"] = "; ".join(ASSUMPTIONS[key] for key in row.assumes) or "nothing"
-        facts["proved regret in"] = "; ".join(promised) or "nothing"
+        facts["proved regret"] = _promised(row) or "nothing"
+        if name in OTHERWISE:
+            words, other = OTHERWISE[name]
+            facts[f"proved {words}"] = _promised(other)
+        if row.note:
+            facts["note"] = row.note
     if section == "environments":
         facts["finite moments"] = str(getattr(cls, "moments", "")) or "not declared"
         facts["truncated non-negative"] = str(getattr(cls, "nonnegative", "")) or "not declared"
@@ -98,6 +99,12 @@ def card(name: str) -> tuple[str, Table, str]:
         facts["source"] = source
     title = f"{getattr(cls, 'label', name)}, a {'policy' if section == 'policies' else 'kind of environment'}"
     return title, facts_table({key: value or "-" for key, value in facts.items()}), _entry(name, cls, section)
+
+
+def _promised(row: Guarantee) -> str:
+    """Returns the proved orders in words, each with its footnote."""
+    notes = {where: f" ({order.note})" if order.note else "" for where, order in row.promises.items()}
+    return "; ".join(f"{order.bound} {where}{notes[where]}" for where, order in row.promises.items())
 
 
 def _found(name: str) -> tuple[str, type]:

@@ -25,6 +25,13 @@ SYMBOLS = {"initial_scale": "S_1", "moment_order": "α", "moment_bound": "σ", "
 
 # The names that papers give to policies, by registry name and by class: `simulate` names a single policy by its class.
 POLICY_NAMES = {name: str(getattr(cls, "label", name)) for key, cls in POLICIES.items() for name in (key, cls.__name__)}
+# On figures, where a long name would squeeze the panels, a class may have a shorter one.
+SHORT_NAMES = POLICY_NAMES | {
+    name: cls.short_label
+    for key, cls in POLICIES.items()
+    if hasattr(cls, "short_label")
+    for name in (key, cls.__name__)
+}
 # A policy inside another one, with its fields if there are any, as `labels` writes it.
 _INSIDE = re.compile(r"(?<=[\[,])policy=(?P<name>\w+)(?P<fields>\((?:[^()]|\([^()]*\))*\))?,?")
 
@@ -103,16 +110,18 @@ def labels(grids: Sequence[tuple[str, Grid]]) -> list[str]:
     return names
 
 
-def pretty(label: Any) -> str:
+def pretty(label: Any, names: Mapping[str, str] = POLICY_NAMES) -> str:
     """Returns the label of a policy with the name that its paper gives it, and that of a policy inside it.
+
+    Figures pass ``SHORT_NAMES``.
 
     Example:
       >>> pretty("uniinf[initial_scale=4]"), pretty("delayed[policy=ucb1,delay=5]"), pretty("mine[a=1]")
       ('uniINF[initial_scale=4]', 'UCB1, delayed[delay=5]', 'mine[a=1]')
     """
     head = str(label).split("[")[0].split("#")[0]
-    ahead, rest = _of_inside(str(label)[len(head) :])
-    return ahead + POLICY_NAMES.get(head, head) + rest
+    ahead, rest = _of_inside(str(label)[len(head) :], names)
+    return ahead + names.get(head, head) + rest
 
 
 def readable(label: Any) -> tuple[str, str]:
@@ -136,13 +145,13 @@ def readable(label: Any) -> tuple[str, str]:
     return ahead + getattr(cls, "label", head), ", ".join([*shown, *([number] if number else [])])
 
 
-def _of_inside(label: str) -> tuple[str, str]:
+def _of_inside(label: str, names: Mapping[str, str] = POLICY_NAMES) -> tuple[str, str]:
     """Returns the name of the policy inside, with a comma, and the label without it unless its fields differ."""
     found = _INSIDE.search(label)
-    if found is None or found["name"] not in POLICY_NAMES:
+    if found is None or found["name"] not in names:
         return "", label
     rest = label if found["fields"] else (label[: found.start()] + label[found.end() :]).replace(",]", "]")
-    return f"{POLICY_NAMES[found['name']]}, ", rest.replace("[]", "")
+    return f"{names[found['name']]}, ", rest.replace("[]", "")
 
 
 def environment_labels(ds: "xr.Dataset", environments: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit.dataset.labels import pretty as pretty
+from jaxbandit.dataset.labels import SHORT_NAMES
+from jaxbandit.dataset.labels import pretty as full_name
 from jaxbandit.dataset.results import labelled as labelled
 from jaxbandit.grid import suggest
 from jaxbandit.plots import style
@@ -53,6 +54,11 @@ def environments_of(ds: xr.Dataset, data: str | pathlib.Path | None = None, *, t
 def head(label: Any) -> str:
     """Returns the name that a label starts with: ``uniinf`` of ``uniinf[initial_scale=4]``."""
     return str(label).split("[")[0].split("#")[0]
+
+
+def pretty(label: Any) -> str:
+    """Returns a label as figures print it: a shipped policy has the name of its paper, or a shorter one."""
+    return full_name(label, SHORT_NAMES)
 
 
 def named(ds: xr.Dataset, policy: Any, environments: Sequence[Any] | None = None) -> str:

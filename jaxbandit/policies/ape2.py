@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxbandit import random
 from jaxbandit.arms import one_hot
 from jaxbandit.policies.influence import MAX_ROUNDS, MeanState, add_reward, no_rewards
-from jaxbandit.types import Array, field, pytree
+from jaxbandit.types import Array, as_whole, field, pytree
 
 ORDER_HINT = "alpha of the moment that is bounded, e.g. environment.moment_order"
 SCALE_HINT = "a number in the units of the losses, e.g. 1"
@@ -255,7 +255,8 @@ def _largest(state: MeanState, index: Array) -> Array:
 
 
 def _check_rounds(policy: APE2 | MRUCB | MRAPE) -> None:
-    rounds = policy.max_rounds
-    if not isinstance(rounds, int) or rounds < 1:
+    rounds = as_whole(policy.max_rounds)
+    if rounds is None or rounds < 1:
         name = type(policy).__name__
-        raise ValueError(f"{name}.max_rounds must be a whole number >= 1, got {rounds!r}; {ROUNDS_HINT}")
+        raise ValueError(f"{name}.max_rounds must be a whole number >= 1, got {policy.max_rounds!r}; {ROUNDS_HINT}")
+    object.__setattr__(policy, "max_rounds", rounds)

@@ -3,7 +3,6 @@
 [1] https://arxiv.org/abs/1910.06054 (Zimmert, Seldin 2020)
 """
 
-import operator
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxbandit import random
-from jaxbandit.types import Array, field, pytree
+from jaxbandit.types import Array, as_whole, field, pytree
 
 NONE = -1  # no place of the ring
 
@@ -77,10 +76,10 @@ class Delayed:
         missing = [name for name in ("init", "probabilities", "update") if not hasattr(self.policy, name)]
         if isinstance(self.policy, type) or missing:
             raise ValueError(f"Delayed.policy must be a policy, got {self.policy!r}; pass jb.UniINF(horizon=...)")
-        whole = not isinstance(self.delay, bool) and hasattr(self.delay, "__index__")
-        if not whole or operator.index(self.delay) < 0:
+        delay = as_whole(self.delay)
+        if delay is None or delay < 0:
             raise ValueError(f"Delayed.delay must be a whole number >= 0, got {self.delay!r}; count the rounds")
-        object.__setattr__(self, "delay", operator.index(self.delay))  # of NumPy's integers too
+        object.__setattr__(self, "delay", delay)
         if self.law != "fixed" and random.takes_key(self.policy.update):
             raise ValueError(
                 f"Delayed.law must be 'fixed' for {type(self.policy).__name__}, whose update draws, got {self.law!r}; "

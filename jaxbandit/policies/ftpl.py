@@ -11,7 +11,7 @@ from jax import lax
 
 from jaxbandit.arms import accumulate, one_hot, pick
 from jaxbandit.simplex import reciprocals
-from jaxbandit.types import Array, field, pytree
+from jaxbandit.types import Array, as_whole, field, pytree
 
 SPREAD = 4.0  # of the nodes: z = SPREAD (u / (1 - u))^2 with Gauss-Legendre nodes u in (0, 1)
 
@@ -68,8 +68,10 @@ class FTPL:
     nodes: int = field(default=32, static=True, hint="32 suffices in float32")
 
     def __post_init__(self):
-        if isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or not 8 <= self.nodes <= 256:
+        nodes = as_whole(self.nodes)
+        if nodes is None or not 8 <= nodes <= 256:
             raise ValueError(f"FTPL.nodes must be a whole number from 8 to 256, got {self.nodes!r}; 32 suffices")
+        object.__setattr__(self, "nodes", nodes)
 
     def init(self, num_arms: int) -> FTPLState:
         """Returns the state before round 1: all estimates are 0."""

@@ -57,6 +57,7 @@ class UniINFFirstLosses:
     """
 
     label: ClassVar[str] = "uniINF, S₁ from first losses (not the paper's, no proof)"
+    short_label: ClassVar[str] = "uniINF, own S₁ (no proof)"  # on figures
     setting: ClassVar[str] = "not the paper's, no proof"
 
     horizon: float = field(gt=1, hint="pass the number of rounds you run")

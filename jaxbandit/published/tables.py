@@ -10,6 +10,7 @@ import xarray as xr
 
 from jaxbandit.analysis import comparison, growth, risk, statistics
 from jaxbandit.analysis.comparison import writers
+from jaxbandit.dataset.labels import pretty
 from jaxbandit.plots import common
 from jaxbandit.studies.study import Study
 from jaxbandit.theory import assumptions, guarantees
@@ -37,7 +38,7 @@ class Results:
     def policies(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
         """Returns labels of policies with the names that a table shows; all if none are chosen."""
         labels = [str(label) for label in self.ds.policy.values]
-        return _chosen(labels, chosen) if chosen else {label: common.pretty(label) for label in labels}
+        return _chosen(labels, chosen) if chosen else {label: pretty(label) for label in labels}
 
     def places(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
         """Returns labels of environments with the headings that a table shows; all if none are chosen."""
@@ -176,7 +177,7 @@ def sweep(
                 if math.isnan(value) and common.head(labels[side]) in swept:
                     continue  # the same class, swept over something else
                 other = "environment" if side == "policy" else "policy"
-                name = common.pretty(common.head(labels["policy"]))
+                name = pretty(common.head(labels["policy"]))
                 if ds.sizes[other] > 1 and len({common.head(one) for one in ds.environment.values}) > 1:
                     name += f", `{common.head(place)}`"
                 pairs.setdefault(name, []).append((label, place))

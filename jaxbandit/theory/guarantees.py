@@ -218,6 +218,10 @@ GUARANTEES: dict[str, Guarantee] = {
 }
 
 
+# Rows of policies with other parameters than the default ones: the parameters in words, and the row.
+OTHERWISE = {"ape2": ("with a Pareto or Fréchet perturbation", APE2_HEAVY)}
+
+
 def of(label: str) -> Guarantee | None:
     """Returns the row of a policy, given by its label such as ``ape2[perturbation=pareto]``; None if unknown."""
     name = label.split("[")[0].split("#")[0]

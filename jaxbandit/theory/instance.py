@@ -106,14 +106,21 @@ def _checked(environment: Any, alpha: float | None, sigma: float | None) -> tupl
         )
     if environment.num_arms < 2:
         raise ValueError(f"a lower bound needs at least 2 arms, and {kind} has {environment.num_arms}")
-    alpha = float(environment.moment_order if alpha is None else alpha)
+    alpha = _number("alpha", environment.moment_order if alpha is None else alpha)
     if not 1 < alpha < math.inf:
         raise ValueError(f"alpha must be finite and above 1, got {alpha:g}; {kind}.moment_order is a valid choice")
     own = environment.moment(alpha)
-    sigma = float(own if sigma is None else sigma)
+    sigma = _number("sigma", own if sigma is None else sigma)
     if not own <= sigma * (1 + SLACK):
         raise ValueError(
             f"{kind} is outside the class: its moment of order {alpha:g} needs sigma {own:.6g}, got {sigma:g}; "
             f"pass sigma >= {own:.6g}"
         )
     return alpha, sigma
+
+
+def _number(name: str, value: Any) -> float:
+    """Returns a number that a user gave as a float; raises ``ValueError`` if it is none."""
+    if isinstance(value, bool) or not hasattr(value, "__float__") or np.ndim(value):
+        raise ValueError(f"{name} must be a number, got {value!r}; leave it out for the environment's own")
+    return float(value)

@@ -94,6 +94,14 @@ class Guarantee:
         return "nonnegative" if "truncated non-negative" in self.assumes else "moment"
 
     @property
+    def promises(self) -> dict[str, Order]:
+        """The proved orders by the words for where they hold; an adversarial bound is also a stochastic one."""
+        worst = {} if self.worst else {"against an adversary and in the worst stochastic instance": self.adversarial}
+        stated = {"in the worst stochastic instance": self.worst, "against an adversary": self.adversarial}
+        found = {"in one stochastic instance": self.stochastic} | (worst or stated)
+        return {where: order for where, order in found.items() if order}
+
+    @property
     def proved(self) -> bool:
         """Whether anything is proved."""
         return any((self.stochastic, self.worst, self.adversarial))

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import math
+import operator
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -86,6 +87,11 @@ def field(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def as_whole(value: Any) -> int | None:
+    """Returns a whole number, NumPy's included, as Python's; None for anything else, True and 4.0 included."""
+    return None if isinstance(value, bool) or not hasattr(value, "__index__") else operator.index(value)
+
+
 def is_static(spec: dataclasses.Field) -> bool:
     """Returns whether a field is compiled in rather than traced."""
     return bool(spec.metadata.get("static"))
@@ -131,6 +137,11 @@ def warn_of_first_name(cls: type, first: str, name: str) -> None:
 def public_fields(cls: type) -> dict[str, dataclasses.Field]:
     """Returns the fields that a user may give, by public name."""
     return {public_name(spec): spec for spec in dataclasses.fields(cls) if not spec.metadata.get("derived")}
+
+
+def required_fields(cls: type) -> list[str]:
+    """Returns the fields that a user must give, by public name."""
+    return [name for name, spec in public_fields(cls).items() if spec.default is dataclasses.MISSING]
 
 
 def field_values(obj: Any) -> dict[str, Any]:

@@ -247,3 +247,16 @@ def test_a_card_has_an_entry_that_a_study_takes(name, tmp_path):
     content = tomllib.loads(QUICK_STUDY) | tomllib.loads(entry)
     content["environments"] = content["environments"] if name in ENVIRONMENTS else FOUR_ARMS
     assert parse(content, directory=tmp_path).resolved.pairs()
+
+
+def test_a_card_has_every_promise_with_its_notes(main):
+    def shown(name):
+        return " ".join(main("list", name)[1].out.split())
+
+    moss = shown("robust_moss")
+    assert "in one stochastic instance (optimal up to log σ^α and log 1/Δ^α; as printed" in moss
+    assert "against an adversary and in the worst stochastic instance" in shown("ada_tinf")
+    ape2 = shown("ape2")
+    assert "with a Pareto or Fréchet perturbation" in ape2 and "log K)^(α/((α−1) a))" in ape2
+    assert "of the perturbations weibull (the default)" in ape2  # the note of the row
+    assert "must be given a policy, a delay" in shown("delayed")

@@ -221,6 +221,10 @@ def test_sweeps_and_study_files():
         (lambda: jb.Jackpot([0.5, 0.6], probability=[0.1, 0.5], gain=1e200), ["Jackpot.gain", "breaks the mean"]),
         (lambda: jb.TailReversed([0.5, 1.0], tail_index=1.0), ["TailReversed.tail_index", "1.0", "> 1"]),
         (
+            lambda: jb.TailReversed([0.5, 1.0], tail_index=[1.2, 1.3], best_tail_index=1.25),
+            ["TailReversed.best_tail_index", "above tail_index [1.2, 1.3]", "got 1.25", "jb.Pareto"],
+        ),
+        (
             lambda: jb.TailReversed([0.5, 1.0], tail_index=1.5, best_tail_index=1.4),
             ["TailReversed.best_tail_index", "above tail_index 1.5", "got 1.4", "jb.Pareto"],
         ),

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.plots import looks, style
+from jaxbandit.dataset import labels
+from jaxbandit.plots import common, looks, style
 
 PAGES = {False: "#FFFFFF", True: looks.DARK_PAGE}
 
@@ -63,3 +64,10 @@ def test_basic_colours_differ_for_colour_blind_readers():
         seen = [np.clip(np.asarray(matrix) @ looks._linear(colour), 0, 1) for colour in style.COLOURS]
         lab = [looks._TO_LAB @ np.cbrt(looks._TO_CONES @ linear) for linear in seen]
         assert min(np.linalg.norm(one - other) for one, other in itertools.combinations(lab, 2)) > 0.06
+
+
+def test_a_long_name_is_short_on_figures_and_whole_in_tables():
+    label = "uniinf_first_losses[horizon=100]"
+    assert common.pretty(label) == "uniINF, own S₁ (no proof)[horizon=100]"
+    assert labels.pretty(label) == "uniINF, S₁ from first losses (not the paper's, no proof)[horizon=100]"
+    assert max(len(common.pretty(name)) for name in jb.POLICIES) <= 25

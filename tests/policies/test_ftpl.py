@@ -43,6 +43,11 @@ def test_weights_are_the_frequencies_of_the_leaders():
         assert_count(count, draws, weight)
 
 
+def test_integers_of_numpy_are_whole_numbers():
+    assert repr(jb.FTPL(nodes=np.int64(48))) == repr(jb.FTPL(nodes=48))
+    assert repr(jb.APE2(moment_order=1.5, max_rounds=np.int64(9))) == repr(jb.APE2(moment_order=1.5, max_rounds=9))
+
+
 @pytest.mark.parametrize("nodes", [7, 257, 32.5, "many"])
 def test_a_bad_number_of_nodes_is_refused(nodes):
     assert_refused(lambda: jb.FTPL(nodes=nodes), ["FTPL.nodes", repr(nodes), "8 to 256", "32"])

@@ -46,8 +46,9 @@ class TailReversed(Located):
             return
         if not np.all(np.asarray(self.best_tail_index) > np.asarray(self.tail_index)):
             raise ValueError(
-                f"TailReversed.best_tail_index must be above tail_index {self.tail_index:g}, got "
-                f"{self.best_tail_index:g}; the best arm is the calm one, and jb.Pareto takes any index per arm"
+                f"TailReversed.best_tail_index must be above tail_index {np.asarray(self.tail_index).tolist()}, got "
+                f"{np.asarray(self.best_tail_index).tolist()}; the best arm is the calm one, and jb.Pareto takes any "
+                "index per arm"
             )
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
