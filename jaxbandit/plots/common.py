@@ -1,6 +1,5 @@
 """Helpers that all figures share: datasets in one form, their environments, names and axes of regret."""
 
-import itertools
 import pathlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit.dataset.results import labelled as labelled
 from jaxbandit.grid import suggest
 from jaxbandit.plots import style
 from jaxbandit.policies import POLICIES
@@ -28,22 +28,6 @@ AXES = {
     "moment_order_factor": "α given / α of the environment",
     "initial_scale": "initial scale S₁",
 }
-
-
-def labelled(ds: xr.Dataset) -> xr.Dataset:
-    """Returns the dataset by ``policy`` and ``environment``; swept axes of one class become labelled points."""
-    if {"policy", "environment"} <= set(ds.dims):
-        return ds
-    variable = ds["regret" if "regret" in ds else "regret_mean"]
-    axes = [str(dim) for dim in variable.dims if dim not in ("seed", "round", "quantile", "environment")]
-    if axes:
-        points = itertools.product(*(ds[axis].values for axis in axes))
-        names = [", ".join(f"{axis}={style.tick(v)}" for axis, v in zip(axes, point, strict=True)) for point in points]
-        ds = ds.stack(policy=axes).drop_vars(["policy", *axes]).assign_coords(policy=names)
-    else:
-        ds = ds.expand_dims(policy=[str(ds.attrs.get("policy", "policy")).split("(")[0]])
-    environment = str(ds.attrs.get("environment", "environment")).split("(")[0]
-    return ds if "environment" in ds.dims else ds.expand_dims(environment=[environment])
 
 
 def environments_of(ds: xr.Dataset, data: str | pathlib.Path | None = None, *, trust: bool = False) -> dict[str, Any]:
@@ -139,7 +123,7 @@ def chosen(ds: xr.Dataset, policies: Sequence[str] = (), environments: Sequence[
 def last_played(stats: xr.Dataset) -> xr.Dataset:
     """Selects the last played round of each pair in a summary and stores that round in ``played``."""
     there = stats.regret_mean.notnull()
-    last = (there * np.arange(1, stats.sizes["round"] + 1)).max("round") - 1
+    last = (there * xr.DataArray(np.arange(1, stats.sizes["round"] + 1), dims="round")).max("round") - 1
     at = stats[["regret_mean", "regret_low", "regret_high"]].isel(round=last.clip(min=0))
     at = at.assign(played=stats["round"].isel(round=last.clip(min=0)).where(last >= 0)).drop_vars("round")
     return at.assign_attrs(stats.attrs)
@@ -166,6 +150,12 @@ def axis_values(ds: xr.Dataset, name: str, environments: Mapping[str, Any]) -> n
     else:
         return held
     if np.isnan(values).all():
+        if name in ("gap", "unit") and not environments:
+            raise ValueError(
+                f"the dataset has no coordinate {name!r}, which is then computed from the environments; pass "
+                "environments = {label: environment} for each label of ds.environment, or "
+                "environments = plots.environments_of(ds) for a study that `run` wrote"
+            )
         known = [str(key) for key in ds.coords if ds[key].dims in (("policy",), ("environment",))]
         raise ValueError(f"no policy or environment has a {name!r}; {suggest(name, [*known, 'gap', 'unit'])}")
     return values

@@ -119,7 +119,10 @@ def _along_policies(stats: xr.Dataset, name: str) -> Curves:
 def _along_environments(stats: xr.Dataset, values: np.ndarray | None, name: str) -> Curves:
     assert values is not None
     if len(set(values.tolist())) < len(values):
-        raise ValueError(f"environments differ in more than {name!r}; choose those to draw with environments = [...]")
+        raise ValueError(
+            f"environments differ in more than {name!r}; choose those to draw with ds.sel(...), or in a study file "
+            "with environments = [...]"
+        )
     order = np.argsort(values)
     return {
         str(policy): (values[order], stats.sel(policy=policy).isel(environment=order)) for policy in stats.policy.values

@@ -131,8 +131,10 @@ def test_a_third_axis_gives_panels(shown):
     assert shown["titles"][:2] == ["c = 5", "c = 6"]
     with pytest.raises(ValueError, match="takes two swept axes and one for panels"):
         plots.heat_map(synthetic(axes | {"d": [1.0, 2.0]}), "x.png")
-    with pytest.raises(ValueError, match="takes two swept axes"):
+    with pytest.raises(ValueError, match=r"takes two swept axes, but the dataset has a; .* plots.sweep\(ds, x='a'\)"):
         plots.heat_map(synthetic({"a": [1.0, 2.0]}), "x.png")
+    with pytest.raises(ValueError, match="takes two swept axes, but the dataset has none"):
+        plots.heat_map(synthetic({}), "x.png")
     with pytest.raises(ValueError, match="no swept axis 'q'; its swept axes are a, b, c"):
         plots.heat_map(synthetic(axes), "x.png", x="q")
 
@@ -195,18 +197,19 @@ def test_decomposition_stacks_the_terms(shown):
 @pytest.mark.parametrize("keep", ["seeds", "summary"])
 @pytest.mark.usefixtures("shown")
 def test_datasets_as_simulate_makes_them(keep, tmp_path):
-    """A sweep of one class a side: every point is a curve, and there is a heat map."""
+    """A sweep of one class a side: every point is a curve in a panel, and there is a heat map."""
     policies = jb.grid(jb.UniINF, horizon=50, initial_scale=[1.0, 4.0])
     environments = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6])
     ds = jb.simulate(policies, environments, horizon=50, num_seeds=16, record=8, keep=keep)
     made = plots.draw(ds, tmp_path, formats=["png"])
     assert {path.name for path in made} == {"regret.png", "growth.png", "heat.png"}
-    assert plots.labelled(ds).policy.values[1] == "initial_scale=1, tail_index=1.6"
+    assert plots.labelled(ds).policy.values[1] == "uniinf[initial_scale=4]"
+    assert plots.labelled(ds).environment.values[1] == "pareto[tail_index=1.6]"
     several = plots.labelled(
         jb.simulate(jb.Uniform(), environments.points[0], horizon=50, num_seeds=16, record=8, keep=keep)
     )
-    assert several.policy.values.tolist() == ["Uniform"]
-    assert several.environment.values.tolist() == ["Pareto"]
+    assert several.policy.values.tolist() == ["uniform"]
+    assert several.environment.values.tolist() == ["pareto"]
 
 
 @pytest.mark.usefixtures("shown")
