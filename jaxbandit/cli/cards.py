@@ -75,7 +75,7 @@ def registry_table(section: str, width: int | None = None) -> Table:
 
 def card(name: str) -> tuple[str, Table, str]:
     """Returns the title, the facts and a paste-ready entry of a policy or an environment."""
-    section, cls = _found(name)
+    section, name, cls = _found(name)
     facts = {"is": _first_line(cls)}
     if section == "policies" and name in GUARANTEES:
         row = GUARANTEES[name]
@@ -100,12 +100,16 @@ def card(name: str) -> tuple[str, Table, str]:
     return title, facts_table({key: value or "-" for key, value in facts.items()}), _entry(name, cls, section)
 
 
-def _found(name: str) -> tuple[str, type]:
-    known = {section: entries.names(section) for section in entries.REGISTRIES}
-    for section, names in known.items():
-        if name in names:
-            return section, entries.find_class(name, section, pathlib.Path())
-    every = [one for names in known.values() for one in names]
+def _found(name: str) -> tuple[str, str, type]:
+    """Returns the section, the registered name and the class of an entry, which may be called by its class or label."""
+    listed = [(section, one) for section in entries.REGISTRIES for one in entries.names(section)]
+    exact = [(section, one) for section, one in listed if one == name]
+    for section, one in exact or listed:
+        shipped = entries.REGISTRIES[section].get(one)
+        called = {one, getattr(shipped, "__name__", one), getattr(shipped, "label", one)}
+        if name.lower() in {other.lower() for other in called}:
+            return section, one, entries.find_class(one, section, pathlib.Path())
+    every = [one for _, one in listed]
     raise ValueError(f"there is no policy or environment {name!r}; {suggest(name, every)}")
 
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from jaxbandit.studies.shipped import study_path
+
 RESULTS = pathlib.Path("results")  # the parent of all default directories
 FORMATS, BAND = "pdf,png", "normal"
 
@@ -43,7 +45,8 @@ Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="Draw bands t
 
 def results_directory(study: pathlib.Path, out: pathlib.Path | None, quick: bool) -> pathlib.Path:
     """Returns the results directory; the default of a quick run is its own, because it plays other rounds."""
-    return out or RESULTS / (f"{study.stem}-quick" if quick else study.stem)
+    name = study_path(study).stem
+    return out or RESULTS / (f"{name}-quick" if quick else name)
 
 
 def endings(formats: str) -> list[str]:

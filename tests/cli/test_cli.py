@@ -225,6 +225,12 @@ def test_list_has_a_plain_line_for_each(main):
     assert not [line for line in lines if re.search(r":math:|`|[│┃]", line) or line != line.rstrip()]
 
 
+@pytest.mark.parametrize("name", ["UniINF", "uniINF", "UNIINF", "StudentT", "RobustUCB"])
+def test_a_card_is_found_by_class_label_and_any_case(name):
+    entry = cards.card(name)[2]
+    assert f'name = "{ {"StudentT": "student_t", "RobustUCB": "robust_ucb"}.get(name, "uniinf") }"' in entry
+
+
 @pytest.mark.parametrize("name", [*POLICIES, *ENVIRONMENTS])
 def test_a_card_has_an_entry_that_a_study_takes(name, tmp_path):
     title, facts, entry = cards.card(name)
