@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandit.engine import Engine, Timing
+from jaxbandit.grid import written
 from jaxbandit.progress import Progress
 from jaxbandit.runs import coupled
 
@@ -29,7 +30,7 @@ def derived_seed(seed: int, *purpose: int) -> int:
 def as_maker(policy: Any) -> Maker:
     """Returns a function of (environment, horizon) that makes a policy, from such a function or a policy."""
     if isinstance(policy, type):
-        raise ValueError(f"the policy is the class {policy.__name__}; pass an instance: jb.{policy.__name__}(...)")
+        raise ValueError(f"the policy is the class {policy.__name__}; pass an instance: {written(policy)}(...)")
     if all(hasattr(policy, method) for method in ("init", "probabilities", "update")):
         return lambda environment, horizon: policy
     if callable(policy):
