@@ -15,27 +15,27 @@ from jaxbandit.checks import check_choice
 from jaxbandit.dataset.labels import readable
 from jaxbandit.dataset.results import labelled
 
-FAILURE_NOTE = "fails: share of games with regret above T Δ / 4, Δ the smallest gap, with exact 95 % limits"
+LOST_NOTE = "lost: share of games with regret above T Δ / 4, Δ the smallest gap, with exact 95 % limits"
 
 
 def table(ds: xr.Dataset, format: str = "markdown", *, environments: Mapping[str, Any] | None = None) -> str:
     """Returns final regret of every policy in every environment as a table.
 
-    LaTeX and Markdown have the mean with its standard error, the median, the 99 % quantile and the failure rate.
+    LaTeX and Markdown have the mean with its standard error, the median, the 99 % quantile and the share of lost games.
     CSV has the same numbers unrounded, one pair a row, with limits, counts and swept values. Labels are escaped: none
     is read as a command, as HTML or as a formula of a spreadsheet.
 
     Args:
       ds: A dataset that ``simulate`` or ``load`` returned.
       format: ``"latex"`` (for a document that loads booktabs), ``"markdown"`` or ``"csv"``.
-      environments: The environments by label, for failure rates. Datasets of a study carry their environments.
+      environments: The environments by label, for shares of lost games. Datasets of a study carry their environments.
 
     Example:
       >>> import jaxbandit as jb
       >>> environment = jb.Bernoulli(means=[0.2, 0.8])
-      >>> ds = jb.simulate([jb.Uniform()], [environment], horizon=100, num_seeds=64)
+      >>> ds = jb.simulate([jb.UCB1()], [environment], horizon=100, num_seeds=64)
       >>> print(jb.table(ds, environments={"bernoulli": environment}).splitlines()[0])
-      | environment | policy | mean ± s.e. | median | 99 % | fails |
+      | environment | policy | mean ± s.e. | median | 99 % | lost |
     """
     check_choice("format", format, tuple(WRITERS))
     return WRITERS[format](outcomes(labelled(ds), environments=environments))
@@ -65,7 +65,7 @@ def to_markdown(found: Sequence[Outcome]) -> str:
         ["---"] * 2 + ["---:"] * (len(heads) - 2),
         *([escapes.markdown(cell) for cell in row] for row in rows),
     ]
-    note = f"\n{FAILURE_NOTE}\n" if "fails" in heads else ""
+    note = f"\n{LOST_NOTE}\n" if "lost" in heads else ""
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n" + note
 
 
@@ -84,7 +84,7 @@ def to_latex(found: Sequence[Outcome]) -> str:
         shown = [row[0] if row[0] != before else "", *row[1:]]
         out.append(" & ".join(map(escapes.latex, shown)) + r" \\")
         before = row[0]
-    note = [rf"% {FAILURE_NOTE}"] if "fails" in heads else []
+    note = [rf"% {LOST_NOTE}"] if "lost" in heads else []
     return "\n".join([*out, r"\bottomrule", r"\end{tabular}", *note, ""])
 
 
@@ -93,18 +93,19 @@ WRITERS: dict[str, Callable[[Sequence[Outcome]], str]] = {"markdown": to_markdow
 
 def cells(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
     """Returns the headings and the rows of a table for readers; a column that would be empty is left out."""
-    heads = ["environment", "policy", "mean ± s.e.", "median", "99 %", "fails"]
+    heads = ["environment", "policy", "mean ± s.e.", "median", "99 %", "lost"]
     rows = [[_name(one.environment), _name(one.policy), *number_cells(one)] for one in found]
     kept = [n for n in range(len(heads)) if n < 3 or any(row[n] != "–" for row in rows)]
     return [heads[n] for n in kept], [[row[n] for n in kept] for row in rows]
 
 
 def number_cells(one: Outcome) -> list[str]:
-    """Returns mean, median, 99 % quantile and failure rate as text, to the digits that the error of the mean allows."""
+    """Returns mean, median, 99 % quantile and share of lost games as text, to the place of the error of the mean."""
     place = _place(one.stderr, one.mean)
     mean = _fixed(one.mean, place)
     error = f" ± {_fixed(one.stderr, place)}" if math.isfinite(one.stderr) else ""  # one seed has none
-    return [f"{mean}{error}", _fixed(one.median, place), _fixed(one.tail, place), rate_text(one.failure)]
+    lost = rate_text(one.lost) if one.telling else "–"
+    return [f"{mean}{error}", _fixed(one.median, place), _fixed(one.tail, place), lost]
 
 
 def rate_text(rate: tuple[float, float, float]) -> str:

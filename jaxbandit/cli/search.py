@@ -168,7 +168,7 @@ def _print_json(study: pathlib.Path, directory: pathlib.Path, rows: list[dict[st
 def _say_the_rest(console: Console, found: list["Found"]) -> None:
     failed = sum(int(one.ds.attrs["failed"]) for one in found)
     if failed:
-        layout.say(console, f"{failed} games failed: their state was not finite", style="red")
+        layout.say(console, f"broken games: {failed:,}, whose state was not finite", style="red")
     layout.say(console, f"bands: {found[0].ds.attrs['band']}")
     for one in found:
         layout.say_place(console, "trace", one.path)

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from jaxbandit.analysis.multiples import NOTE, Multiples
 from jaxbandit.analysis.outcomes import Outcome
-from jaxbandit.analysis.table import FAILURE_NOTE, number_cells
+from jaxbandit.analysis.table import LOST_NOTE, number_cells
 from jaxbandit.cli.layout import facts_table, new_table
 from jaxbandit.dataset.labels import readable
 from jaxbandit.runs.forecast import Forecast
@@ -44,7 +44,7 @@ def regret_tables(
 def notes(tables: Sequence[Table], environments: int, directory: pathlib.Path) -> list[str]:
     """Returns sentences about the columns of tables of regret, and about environments that they leave out."""
     heads = {str(column.header) for table in tables for column in table.columns}
-    said = [FAILURE_NOTE] if "fails" in heads else []
+    said = [LOST_NOTE] if "lost" in heads else []
     said += [f"× bound: {NOTE}"] if "× bound" in heads else []
     if len(tables) < environments:
         rest = environments - len(tables)
@@ -69,7 +69,7 @@ def plan_table(forecast: Forecast, directory: pathlib.Path) -> Table:
 
 def _regret_table(rows: Sequence[Outcome], stats: xr.Dataset, times: Mapping, grouped: bool, counts: bool) -> Table:
     numbers = [_cells(one, times, counts) for one in rows]
-    heads = ["mean ± s.e.", "median", "99 %", "fails", "× bound", "seeds"]
+    heads = ["mean ± s.e.", "median", "99 %", "lost", "× bound", "seeds"]
     kept = [n for n in range(len(heads)) if n == 0 or any(row[n] != "–" for row in numbers)]
     last = int(stats["round"][-1])
     table = new_table("policy", *(heads[n] for n in kept), title=_heading(rows[0]), right=heads)

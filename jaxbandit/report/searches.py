@@ -108,10 +108,10 @@ def worst(found: Sequence[Found], render: Render) -> Panel:
 
 
 def failures(found: Sequence[Found], command: str) -> Iterator[str]:
-    """Yields a warning if games failed."""
+    """Yields a warning of broken games."""
     failed = sum(int(one.ds.attrs.get("failed", 0)) for one in found)
     if failed:
-        yield f"{failed:,} games of `jaxbandit {command}` failed: their state was not finite"
+        yield f"broken games: {failed:,} of `jaxbandit {command}`, whose state was not finite"
 
 
 def _on_edge(at: xr.Dataset) -> bool:

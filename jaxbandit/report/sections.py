@@ -66,7 +66,7 @@ def panels(
     if findings is not None:
         yield numbers.panel(findings, render)
     yield Panel(
-        "Failures and warnings",
+        "Warnings",
         render("warnings.html", troubles=said, played=findings is not None, checked=assumptions.CHECKED),
     )
     yield Panel("Provenance", provenance(findings, render, answers, name))

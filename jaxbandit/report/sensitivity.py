@@ -55,10 +55,10 @@ def panel(results: Mapping[str, xr.Dataset], render: Render) -> Panel:
 
 
 def remarks(ds: xr.Dataset) -> Iterator[str]:
-    """Yields a warning if games failed."""
+    """Yields a warning of broken games."""
     failed = int(np.nansum(ds.failed.values))
     if failed:
-        yield f"{failed:,} games behind the {ds.attrs['kind']} failed: their state was not finite (see `failed`)"
+        yield f"broken games: {failed:,} behind the {ds.attrs['kind']}, whose state was not finite (see `failed`)"
 
 
 def sentences(ds: xr.Dataset) -> Iterator[str]:

@@ -51,10 +51,10 @@ def table(ds: xr.Dataset) -> Table:
 
 
 def remarks(ds: xr.Dataset) -> Iterator[str]:
-    """Yields sentences on noise and on games that failed."""
+    """Yields sentences on noise and on broken games."""
     failed = int(np.nansum(ds.failed.values))
     if failed:
-        yield f"{failed} games failed: their state was not finite (see `failed`)"
+        yield f"broken games: {failed:,}, whose state was not finite (see `failed`)"
     if "noise_variance" in ds:
         share = ds.noise_variance / (ds.noise_variance + ds.variance)
         yield f"noise was at most {float(share.max()):.1%} of the variance over the box and has been subtracted"

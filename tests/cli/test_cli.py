@@ -68,7 +68,7 @@ def test_run_leaves_a_table_a_dataset_and_a_figure(tmp_path):
     assert "two seconds" in done.stdout
     assert "±" in done.stdout
     assert "uniINF, S_1 = 4 " in done.stdout
-    assert "99 %" in done.stdout and "fails" in done.stdout
+    assert "99 %" in done.stdout and "lost" in done.stdout
     with xr.open_dataset(tmp_path / "out" / "dataset.nc", engine="h5netcdf") as ds:
         assert ds.regret.dims == ("policy", "environment", "seed", "round")
         assert ds.sizes["policy"] == 3
@@ -91,7 +91,7 @@ def test_json_is_the_table_for_programs(invoke):
     assert (first["policy"], first["environment"], first["seeds"]) == ("uniform", "bernoulli[means=0.2,0.8]", 8)
     assert first["regret_low"] < first["regret_mean"] < first["regret_high"]
     assert first["regret_median"] <= first["regret_q99"]
-    assert first["failure_low"] <= first["failure_rate"] <= first["failure_high"]
+    assert first["lost_low"] <= first["lost_rate"] <= first["lost_high"]
     assert first["moment_order"] == 2.0 and first["moment_bound"] == pytest.approx(0.8**0.5)
     assert first["multiple_of_bound"] is None  # nobody promises uniform play to be good
     other = json.loads(invoke("run", "study.toml", "--json", "--set", "policies.0.name=uniinf").stdout)["results"][0]

@@ -160,7 +160,7 @@ def test_a_directory_of_sensitivity_results_has_a_page(tmp_path):
     results = sensitivity_results()
     page = report.write(keep(tmp_path, results=results)).read_text(encoding="utf-8")
     assert "<title>what matters</title>" in page
-    assert re.findall(r"<h2>(.*?)</h2>", page) == ["Sensitivity", "Failures and warnings", "Provenance"]
+    assert re.findall(r"<h2>(.*?)</h2>", page) == ["Sensitivity", "Warnings", "Provenance"]
     assert "jaxbandit sensitivity study.toml --out results/" in page
     assert "jaxbandit run" not in page
     assert "what &lt;matters&gt;" in page
@@ -192,7 +192,7 @@ def test_answers_stand_beside_the_games_of_the_same_directory(tmp_path):
     headings = re.findall(r"<h2>(.*?)</h2>", page)
     first = ["What was found", "Final regret", "Over the swept values", "Regret over rounds", "Environments"]
     assert headings[:7] == [*first, "Growth of regret", "Sensitivity"]
-    assert headings[7:] == ["All numbers", "Failures and warnings", "Provenance"]
+    assert headings[7:] == ["All numbers", "Warnings", "Provenance"]
     commands = re.search(r'<pre class="commands">(.*?)</pre>', page, re.DOTALL)[1].splitlines()
     assert [line.split()[1] for line in commands] == ["install", "run", "sensitivity", "report"]
     assert 'id="sensitivity-data"' not in written(study(), tmp_path)

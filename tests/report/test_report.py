@@ -102,26 +102,28 @@ def test_a_policy_that_stops_earlier_is_named_and_not_ranked(tmp_path):
     assert "ranked policy" not in written(study(), tmp_path)
 
 
-def test_failures_and_warnings_are_on_the_page(tmp_path):
+def test_broken_games_and_warnings_are_on_the_page(tmp_path):
     ds = study().assign_attrs(warnings="htinf is told a <wrong> sigma", infinite_losses=3)
     ds.failed[1, 0, :5] = 7
     page = written(ds, tmp_path)
-    assert "5 games of uniINF[initial_scale=4] failed" in page
-    assert "5 of 384 games failed" in page
+    assert "broken games: 5 of uniINF[initial_scale=4]" in page
+    assert "5 of 384 games broken" in page
     assert "htinf is told a &lt;wrong&gt; sigma: its guarantee does not cover this environment" in page
     assert "3 games suffered an infinite loss" in page
-    assert '<a href="#failures-and-warnings">3 warnings</a>' in page
-    assert "Nothing failed, nothing is missing" in written(study(), tmp_path)
+    assert '<a href="#warnings">3 warnings</a>' in page
+    assert "No game is broken, nothing is missing" in written(study(), tmp_path)
 
 
-def test_cells_that_are_not_played_do_not_hide_failures():
+def test_cells_that_are_not_played_do_not_hide_broken_games():
     ds = kept_as_summary(study())
     ds["failed"] = xr.full_like(ds.failed, -1)
     ds.failed[0, 0] = 2
     ds["regret_mean"] = ds.regret_mean.where(ds.failed >= 0)
     ds["seeds"] = xr.where(ds.failed >= 0, 32, 0)
     said = list(sections.troubles(findings.find(ds)))
-    assert said[0] == "2 games of uniINF[initial_scale=1] failed: their state was not finite (see `failed`)"
+    assert said[0] == (
+        "broken games: 2 of uniINF[initial_scale=1], whose state was not finite (`failed` has the first such round)"
+    )
     assert said[1].startswith("11 cells not played yet")
 
 

@@ -183,7 +183,7 @@ def _failures(ds: xr.Dataset) -> list[str]:
     if "failed" not in ds:
         return []
     failed, played = int((ds.failed > 0).sum()), int((ds.failed >= 0).sum())
-    return [f"{failed:,} of {played:,} games failed (met a number that is not finite)."]
+    return [f"{failed:,} of {played:,} games are broken (met a number that is not finite)."]
 
 
 def _order(environment: Any) -> float:
