@@ -108,7 +108,8 @@ def labelled(ds: xr.Dataset) -> xr.Dataset:
 
 def _pairs(ds: xr.Dataset) -> xr.DataArray:
     """Returns an array by ``policy`` and ``environment`` of a labelled dataset."""
-    return ds.failed.isel(seed=0, drop=True) if "seed" in ds.failed.dims else ds.failed
+    held = ds["regret" if "regret" in ds else "regret_mean"]
+    return held.isel({dim: 0 for dim in held.dims if dim not in ("policy", "environment")}, drop=True)
 
 
 def _one_axis(ds: xr.Dataset, side: str, head: str, axes: list[str]) -> xr.Dataset:

@@ -7,6 +7,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import plots
+from jaxbandit.analysis import comparison, growth
 from jaxbandit.plots import style
 from tests.support.plot_cases import LABELS, ROUNDS, synthetic
 
@@ -141,3 +142,21 @@ def test_a_gap_of_environments_that_are_not_given_is_explained():
     ds = synthetic(LABELS, measures=False)
     with pytest.raises(ValueError, match=r"no coordinate 'gap', .* pass environments = {label: environment}"):
         plots.atlas(ds.assign_coords(tail_index=("environment", [1.2, 1.6])), x="tail_index", y="gap")
+
+
+def test_exponents_of_the_figure_are_those_of_the_table(shown):
+    """A figure has the interval, the digits and the rule for falling regret of the measured table."""
+    ds = synthetic(LABELS, exponent=0.7, measures=False)
+    late = ds["round"] > 2000
+    ds["regret"] = ds.regret.where((ds.environment == "pareto") | ~late, 0.5 * ds.regret)  # falls at the end
+    bent = ds.regret.sel(policy="uniform", environment="pareto") * np.log(ds["round"] + 1)
+    ds["regret"] = ds.regret.where((ds.policy != "uniform") | (ds.environment != "pareto"), bent)
+    plots.growth_curves(ds, "x.png")
+    for policy, name in (("uniinf", "uniINF"), ("uniform", "uniform")):
+        cells = [
+            comparison.measured(ds.regret.sel(policy=policy, environment=place), None)
+            for place in LABELS["environment"]
+        ]
+        assert (cells[1].verdict, growth.exponent_text(*cells[1].exponent)) == ("falling", "")
+        assert f"{name}: {growth.exponent_text(*cells[0].exponent)}" in shown["legend"]
+        assert f"{name} (regret falls)" in shown["legend"]
