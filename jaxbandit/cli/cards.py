@@ -67,7 +67,7 @@ def registry_table(section: str, width: int | None = None) -> Table:
         except ValueError as error:  # a class of another package that cannot be imported
             rows[name] = str(error)
     table = new_table("name", "what it is", title=section)
-    room = None if width is None else width - max(map(len, rows), default=0) - 3
+    room = None if width is None else width - max(map(len, rows), default=0) - 4  # beside the rule between columns
     for name, about in rows.items():
         table.add_row(name, about if room is None else _shortened(about, room))
     return table

@@ -1,5 +1,6 @@
 """The command line, as a user types it."""
 
+import io
 import json
 import re
 import subprocess
@@ -9,6 +10,7 @@ import warnings
 
 import pytest
 import xarray as xr
+from rich.console import Console
 from typer.testing import CliRunner
 
 import jaxbandit as jb
@@ -223,6 +225,17 @@ def test_list_has_a_plain_line_for_each(main):
     for name in POLICIES | ENVIRONMENTS:
         assert len([line for line in lines if line.startswith(f"{name} ")]) == 1, name
     assert not [line for line in lines if re.search(r":math:|`|[│┃]", line) or line != line.rstrip()]
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_list_has_one_line_each_on_a_terminal(width, monkeypatch):
+    monkeypatch.setattr(layout, "on_terminal", lambda: True)
+    for section, known in (("policies", POLICIES), ("environments", ENVIRONMENTS)):
+        console = Console(width=width, file=io.StringIO())
+        layout.show(console, cards.registry_table(section, width))
+        lines = console.file.getvalue().splitlines()
+        assert len(lines) == len(known) + 4 and max(map(len, lines)) <= width  # title, heads, rule, empty line
+        assert [line.split()[0] for line in lines[3:-1]] == list(known)
 
 
 @pytest.mark.parametrize("name", ["UniINF", "uniINF", "UNIINF", "StudentT", "RobustUCB"])
