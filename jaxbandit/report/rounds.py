@@ -12,7 +12,7 @@ from jaxbandit.report.panel import Panel, Render
 from jaxbandit.report.points import as_json, shown
 
 MOST = 12  # environments that have a figure; the others can be chosen in the explorer
-PLACES = 48  # rounds that a small figure draws
+PLACES = 32  # rounds that a small figure draws
 FLOOR = 1e-6  # a logarithmic axis starts at this share of the largest regret or above
 
 
