@@ -12,7 +12,7 @@ import xarray as xr
 from jaxbandit.analysis import escapes
 from jaxbandit.analysis.outcomes import Outcome, outcomes
 from jaxbandit.checks import check_choice
-from jaxbandit.dataset.labels import readable
+from jaxbandit.dataset.labels import shown
 from jaxbandit.dataset.results import labelled
 
 LOST_NOTE = "lost: share of games with regret above T Δ / 4, Δ the smallest gap, with exact 95 % limits"
@@ -94,7 +94,7 @@ WRITERS: dict[str, Callable[[Sequence[Outcome]], str]] = {"markdown": to_markdow
 def cells(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
     """Returns the headings and the rows of a table for readers; a column that would be empty is left out."""
     heads = ["environment", "policy", "mean ± s.e.", "median", "99 %", "lost"]
-    rows = [[_name(one.environment), _name(one.policy), *number_cells(one)] for one in found]
+    rows = [[shown(one.environment), shown(one.policy), *number_cells(one)] for one in found]
     kept = [n for n in range(len(heads)) if n < 3 or any(row[n] != "–" for row in rows)]
     return [heads[n] for n in kept], [[row[n] for n in kept] for row in rows]
 
@@ -133,10 +133,6 @@ def _fixed(value: float, place: int) -> str:
     if not math.isfinite(value):
         return "–"
     return f"{round(value, -place):,.{max(-place, 0)}f}".replace("-", "−")
-
-
-def _name(label: str) -> str:
-    return ", ".join(filter(None, readable(label)))
 
 
 def _csv_cell(value: Any) -> Any:

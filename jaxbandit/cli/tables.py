@@ -11,7 +11,7 @@ from jaxbandit.analysis.multiples import NOTE, Multiples
 from jaxbandit.analysis.outcomes import Outcome
 from jaxbandit.analysis.table import LOST_NOTE, number_cells
 from jaxbandit.cli.layout import facts_table, new_table
-from jaxbandit.dataset.labels import readable
+from jaxbandit.dataset import labels
 from jaxbandit.runs.forecast import Forecast
 from jaxbandit.studies import limits
 from jaxbandit.studies.limits import duration as duration
@@ -75,14 +75,14 @@ def _regret_table(rows: Sequence[Outcome], stats: xr.Dataset, times: Mapping, gr
     table = new_table("policy", *(heads[n] for n in kept), title=_heading(rows[0]), right=heads)
     group = None
     for one, cells in zip(rows, numbers, strict=True):
-        name, values = readable(one.policy)
+        name, values = labels.readable(one.policy)
         remark = _remark(one, stats, last)
         if grouped and values:
             if name != group:
                 table.add_row(name)
             shown = f"  {values}"
         else:
-            shown = ", ".join(filter(None, (name, values)))
+            shown = labels.shown(one.policy)
         group = name
         table.add_row(shown + remark, *(cells[n] for n in kept))
     return table
@@ -106,7 +106,7 @@ def _remark(one: Outcome, stats: xr.Dataset, last: int) -> str:
 
 def _heading(one: Outcome) -> str:
     """Returns an environment's name with its declared moment order and bound."""
-    name = ", ".join(filter(None, readable(one.environment)))
+    name = labels.shown(one.environment)
     order, bound = (
         one.values.get(key, one.values.get(f"environment_{key}")) for key in ("moment_order", "moment_bound")
     )

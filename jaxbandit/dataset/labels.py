@@ -21,7 +21,9 @@ MEANS = ("means", "law")  # fields whose sweep moves the gap, which then is a co
 _RESERVED = {"seed", "round", "arm", "policy", "environment"}  # dimensions of every dataset: such a field is renamed
 
 # Letters of the papers for fields that are often swept.
-SYMBOLS = {"initial_scale": "S_1", "moment_order": "α", "moment_bound": "σ", "horizon": "T"}
+SYMBOLS = {"initial_scale": "S₁", "moment_order": "α", "moment_bound": "σ", "horizon": "T"}
+
+_CLASSES = {name: cls for key, cls in (ENVIRONMENTS | POLICIES).items() for name in (cls.__name__, key)}
 
 LONG_NAMES = {
     "regret": "pseudo-regret against the best fixed arm so far",
@@ -99,7 +101,7 @@ def readable(label: Any) -> tuple[str, str]:
 
     Example:
       >>> readable("uniinf[initial_scale=0.25]"), readable("pareto[means=0.5,1,tail_index=1.6]#2"), readable("mine")
-      (('uniINF', 'S_1 = 0.25'), ('Pareto', 'means = 0.5,1, tail_index = 1.6, #2'), ('mine', ''))
+      (('uniINF', 'S₁ = 0.25'), ('Pareto', 'means = 0.5,1, tail_index = 1.6, #2'), ('mine', ''))
     """
     head, bracket, rest = str(label).partition("[")
     inside, closed, number = rest.rpartition("]")
@@ -108,10 +110,20 @@ def readable(label: Any) -> tuple[str, str]:
     if not bracket:
         head, hash_, count = head.partition("#")
         number = hash_ + count
-    cls = POLICIES.get(head, ENVIRONMENTS.get(head))
+    cls = _CLASSES.get(head)
     values = [value.partition("=") for value in re.split(r",(?=[A-Za-z_.]+=)", inside) if value]
     shown = [f"{SYMBOLS.get(name, name)} = {value}" if equals else name for name, equals, value in values]
     return getattr(cls, "label", head), ", ".join([*shown, *([number] if number else [])])
+
+
+def shown(label: Any) -> str:
+    """Returns a label as the terminal, the report, figures and tables print it.
+
+    Example:
+      >>> shown("uniinf[initial_scale=4]"), shown("mine")
+      ('uniINF, S₁ = 4', 'mine')
+    """
+    return ", ".join(filter(None, readable(label)))
 
 
 def environment_labels(ds: "xr.Dataset", environments: Mapping[str, Any]) -> list[str]:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit.dataset.labels import readable
+from jaxbandit.dataset.labels import shown as pretty
 from jaxbandit.dataset.results import labelled as labelled
 from jaxbandit.grid import suggest
 from jaxbandit.plots import style
-from jaxbandit.policies import POLICIES
 from jaxbandit.studies import recorded
 from jaxbandit.theory import assumptions
 
@@ -54,12 +55,6 @@ def head(label: Any) -> str:
     return str(label).split("[")[0].split("#")[0]
 
 
-def pretty(label: Any) -> str:
-    """Returns a label as figures print it: a shipped policy has the name that its paper gives it."""
-    cls, text = POLICIES.get(head(label)), str(label)
-    return text if cls is None else getattr(cls, "label", head(label)) + text[len(head(label)) :]
-
-
 def named(ds: xr.Dataset, policy: Any, environments: Sequence[Any] | None = None) -> str:
     """Returns a policy's name, with a dagger if it is outside its assumptions in one of the environments.
 
@@ -89,12 +84,12 @@ def environment_name(label: str, environments: Mapping[str, Any] | None) -> str:
     """Describes an environment by its kind, arms and declared moment; an unknown one keeps its label."""
     environment = (environments or {}).get(label)
     if environment is None:
-        return label
+        return pretty(label)
     order = getattr(environment, "moment_order", None)
     tail = "" if order is None else f", α = {float(order):.3g}"
     law = getattr(environment, "law", None)
     inside = "" if law is None else f" of {getattr(type(law), 'label', type(law).__name__)}"
-    return f"{head(label)}{inside}, K = {environment.num_arms}{tail}"
+    return f"{readable(label)[0]}{inside}, K = {environment.num_arms}{tail}"
 
 
 def environment_names(labels: Iterable[Any], environments: Mapping[str, Any] | None) -> list[str]:
@@ -102,7 +97,7 @@ def environment_names(labels: Iterable[Any], environments: Mapping[str, Any] | N
     labels = [str(label) for label in labels]
     names = [environment_name(label, environments) for label in labels]
     return [
-        name if names.count(name) == 1 or label == head(label) else f"{name}\n{label.removeprefix(head(label))[1:-1]}"
+        name if names.count(name) == 1 or not readable(label)[1] else f"{name}\n{readable(label)[1]}"
         for name, label in zip(names, labels, strict=True)
     ]
 

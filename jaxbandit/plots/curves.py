@@ -117,7 +117,7 @@ def growth_curves(
                     window = mean.where(mean["round"] >= fit.attrs["first"], drop=True)
                     _draw_fit(panel, window["round"].values, window.values, float(fit.slope))
                 multiple = times.get((str(policy), str(environment)))
-                text = named(ds, policy, [environment]) + _exponent_text(fit) + _stop_text(mean, ds)
+                text = named(ds, policy, [environment]) + _exponent_text(fit, mean) + _stop_text(mean, ds)
                 text += "" if multiple is None else f", {multiple:.2g} × bound"
                 panel.plot(mean["round"], mean.where(mean > 0) if log else mean, label=text, **look)
             panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel="mean pseudo-regret")
@@ -141,11 +141,11 @@ def _fit(cell: xr.DataArray, level: float) -> xr.Dataset | None:
     return growth.exponent(cell, level=level, num_resamples=comparison.RESAMPLES)
 
 
-def _exponent_text(fit: xr.Dataset | None) -> str:
+def _exponent_text(fit: xr.Dataset | None, mean: xr.DataArray) -> str:
     if fit is None:
         return ""
     text = growth.exponent_text(*(float(fit[name]) for name in ("slope", "low", "high", "model_error")))
-    return f": {text}" if text else " (regret falls)" if bool(fit.falls) else " (regret not positive)"
+    return f": {text}" if text else " (regret falls)" if bool(fit.falls) and mean[-1] > 0 else " (regret not positive)"
 
 
 def _stop_text(mean: xr.DataArray, ds: xr.Dataset) -> str:

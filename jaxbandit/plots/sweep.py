@@ -64,7 +64,9 @@ def sweep(
     stats = last_played(banded(ds, level=level, method=method))
     names = [x] if isinstance(x, str) else list(x)
     kinds = [(name, group) for group in _groups(ds, names) for name in names]
-    titles = [environment_name(group[0], environments) if len(group) == 1 else head(group[0]) for _, group in kinds]
+    titles = [
+        environment_name(group[0], environments) if len(group) == 1 else pretty(head(group[0])) for _, group in kinds
+    ]
     width = 4.6 if len(kinds) > 1 else 6.5
     shown = [f"{pretty(policy)} (not given)" for policy in dict.fromkeys(head(label) for label in ds.policy.values)]
     options = {"columns": len(names) if len(names) > 1 else 0, "names": shown, "width": width}

@@ -10,6 +10,7 @@ import xarray as xr
 
 from jaxbandit.analysis import comparison, growth, risk, statistics
 from jaxbandit.analysis.comparison import writers
+from jaxbandit.dataset.labels import readable
 from jaxbandit.plots import common
 from jaxbandit.studies.study import Study
 from jaxbandit.theory import guarantees
@@ -37,7 +38,7 @@ class Results:
     def policies(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
         """Returns labels of policies with the names that a table shows; all if none are chosen."""
         labels = [str(label) for label in self.ds.policy.values]
-        return _chosen(labels, chosen) if chosen else {label: common.pretty(label) for label in labels}
+        return _chosen(labels, chosen) if chosen else {label: _name(label) for label in labels}
 
     def places(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
         """Returns labels of environments with the headings that a table shows; all if none are chosen."""
@@ -160,7 +161,7 @@ def sweep(
                 if math.isnan(value) and common.head(labels[side]) in swept:
                     continue  # the same class, swept over something else
                 other = "environment" if side == "policy" else "policy"
-                name = common.pretty(common.head(labels["policy"]))
+                name = readable(labels["policy"])[0]
                 if ds.sizes[other] > 1 and len({common.head(one) for one in ds.environment.values}) > 1:
                     name += f", `{common.head(place)}`"
                 last = results.regret(label, place).isel(round=-1).values / (value if relative else 1)
@@ -262,6 +263,11 @@ def _stop(regret: xr.DataArray, results: Results) -> str:
     """Returns a remark on a policy that stops before the others."""
     last = int(regret["round"][-1]) if regret.sizes["round"] else 0
     return f", after {last:,}" if 0 < last < results.study.rounds()[-1] else ""
+
+
+def _name(label: str) -> str:
+    """Returns a label as published tables have it: the name of its paper, and the values as in a dataset."""
+    return readable(label)[0] + label[len(common.head(label)) :]
 
 
 def _chosen(labels: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:

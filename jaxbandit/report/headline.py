@@ -53,7 +53,7 @@ def sentences(findings: Findings) -> Iterator[str]:
         for verdict in findings.verdicts[:NAMED]:
             best = verdict.best
             yield (
-                f"{pretty(best.policy)} has a mean regret of {words.number(best.mean)} in {verdict.environment}"
+                f"{pretty(best.policy)} has a mean regret of {words.number(best.mean)} in {pretty(verdict.environment)}"
                 f" ({words.limits(best.low, best.high)})."
             )
         return

@@ -4,11 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxbandit.policies import POLICIES
-
-LABELS = {
-    name: str(getattr(cls, "label", name)) for key, cls in POLICIES.items() for name in (key, cls.__name__)
-}  # `simulate` names policies by their class
+from jaxbandit.dataset.labels import shown as pretty
 
 
 def head(label: Any) -> str:
@@ -16,34 +12,17 @@ def head(label: Any) -> str:
     return str(label).split("[")[0].split("#")[0]
 
 
-def pretty(label: Any) -> str:
-    """Returns a label with the policy's own name.
-
-    Example:
-      >>> pretty("uniinf[initial_scale=4]"), pretty("mine[a=1]")
-      ('uniINF[initial_scale=4]', 'mine[a=1]')
-    """
-    text, name = str(label), head(label)
-    return LABELS.get(name, name) + text[len(name) :]
-
-
 def short(points: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns the shortest names that tell points apart, for the ends of lines.
-
-    A point of a class with one swept value is named by the class and the value alone.
+    """Returns names for the ends of lines: the labels, cut if they are long.
 
     Args:
       points: What ``points.points`` returned.
 
     Example:
-      >>> short([{"label": "uniinf[initial_scale=4]", "name": "uniinf", "values": {"initial_scale": 4}}])
-      ['uniINF 4']
+      >>> short([{"label": "uniinf[initial_scale=4]"}])
+      ['uniINF, S₁ = 4']
     """
-    names = []
-    for point in points:
-        values = [f"{value:g}" if isinstance(value, int | float) else str(value) for value in point["values"].values()]
-        name = pretty(point["name"]) if values else pretty(point["label"])
-        names.append(cut(" ".join([name, *values]) if len(values) == 1 else pretty(point["label"])))
+    names = [cut(pretty(point["label"])) for point in points]
     return names if len(set(names)) == len(names) else [cut(pretty(point["label"]), 40) for point in points]
 
 

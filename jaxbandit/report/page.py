@@ -127,7 +127,7 @@ def _environment() -> Any:
         "listed": words.listed,
         "breakable": lambda label: markupsafe.Markup(words.breakable(str(label))),
         "pretty": pretty,
-        "policy": lambda label: markupsafe.Markup(words.breakable(pretty(label))),
+        "named": lambda label: markupsafe.Markup(words.breakable(pretty(label))),
     }
     shared = {"times": words.times, "limits": words.limits, "rate": words.rate, "count": words.count, "file": _file}
     environment.globals |= shared

@@ -57,7 +57,7 @@ def small_multiples(findings: Findings, data: dict[str, Any]) -> dict[str, str]:
             for n, p in enumerate(chosen)
         ]
         x = svg.Axis(rounds[0], rounds[-1], log=True) if rounds[-1] > rounds[0] > 0 else svg.axis(rounds)
-        label = f"Mean regret over rounds in {environment}"
+        label = f"Mean regret over rounds in {names.pretty(environment)}"
         figures[environment] = svg.figure(lines, label, x, _axis(mean), "round", "mean pseudo-regret")
     return figures
 

@@ -74,7 +74,7 @@ def sentences(ds: xr.Dataset) -> Iterator[str]:
         value, low, high = (float(at[name]) for name in ("value", "low", "high"))
         rest = " Its interval holds 0, so this may be noise." if low <= 0 <= high else ""
         yield (
-            f"{pretty(policy)} depends most on {at.parameter.values} in {at.environment.values}: {axis} "
+            f"{pretty(policy)} depends most on {at.parameter.values} in {pretty(at.environment.values)}: {axis} "
             f"{words.estimate((value, low, high))}.{rest}"
         )
 

@@ -128,13 +128,15 @@ def count(n: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], at_most: int = 4) -> str:
-    """Joins names as in ``a, b and c``; a long list is cut after the first few.
+    """Joins names as in ``a, b and c``, or with semicolons if a name has a comma; a long list is cut.
 
     Example:
-      >>> listed(["a", "b", "c"]), listed(list("abcdef"))
-      ('a, b and c', 'a, b, c and 3 others')
+      >>> listed(["a", "b", "c"]), listed(list("abcdef")), listed(["a", "b, x = 1", "c"])
+      ('a, b and c', 'a, b, c and 3 others', 'a; b, x = 1; and c')
     """
     names = list(names)
     if len(names) > at_most:
         names = [*names[: at_most - 1], f"{len(names) - at_most + 1} others"]
+    if any(", " in name for name in names[:-1]):
+        return "; ".join([*names[:-1], f"and {names[-1]}"])
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""

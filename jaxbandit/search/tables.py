@@ -8,6 +8,7 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
+from jaxbandit.dataset.labels import shown
 from jaxbandit.search.study import Found
 
 
@@ -30,7 +31,7 @@ def tune_table(found: Sequence[Found]) -> Table:
             edge = " (edge)" if at_edge(float(at.tuned), float(at.low), float(at.high)) else ""
             row = [str(name), f"{float(at.default):.4g}", f"{float(at.tuned):.4g}{edge}"]
             bounds = f"{float(at.low):.4g} to {float(at.high):.4g}"
-            table.add_row(Text(one.policy if n == 0 else ""), *row, bounds, *(numbers if n == 0 else [""] * 3))
+            table.add_row(Text(shown(one.policy) if n == 0 else ""), *row, bounds, *(numbers if n == 0 else [""] * 3))
     return table
 
 
@@ -47,7 +48,7 @@ def worst_table(found: Sequence[Found]) -> Table:
             unit = " of the bound" if one.ds.attrs.get("objective") == "ratio" else ""
             thought = _short(at.searched) + unit
             numbers = [_interval(at, "regret"), thought, _short(at.given_regret), _short(at.bound)]
-            row = [Text(one.policy), Text(one.environment), f"{int(at.horizon):,}", Text(instance)]
+            row = [Text(shown(one.policy)), Text(shown(one.environment)), f"{int(at.horizon):,}", Text(instance)]
             table.add_row(*row, *numbers)
     return table
 

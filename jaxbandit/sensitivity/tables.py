@@ -9,6 +9,7 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
+from jaxbandit.dataset.labels import shown
 from jaxbandit.sensitivity.figures import labelled, short
 
 COLUMNS = {
@@ -35,19 +36,18 @@ COLUMNS = {
 def table(ds: xr.Dataset) -> Table:
     """Makes a table with a row per policy, environment and parameter."""
     kind, columns = ds.attrs["kind"], COLUMNS[ds.attrs["kind"]]
-    shown = Table(
-        title=f"{kind}, {ds.attrs['horizon']:,} rounds, {ds.attrs['num_seeds']:,} seeds", title_justify="left"
-    )
+    made = Table(title=f"{kind}, {ds.attrs['horizon']:,} rounds, {ds.attrs['num_seeds']:,} seeds", title_justify="left")
     for heading in ("policy", "environment", "parameter"):
-        shown.add_column(heading)
+        made.add_column(heading)
     for heading in columns:
-        shown.add_column(Text(heading), justify="right")
+        made.add_column(Text(heading), justify="right")
     for row in rows(ds):
         cells = [_cell([row[name] for name in names]) for names in columns.values()]
         if row.get("extrapolated"):
             cells[3] += " removed"
-        shown.add_row(*(Text(str(row[name])) for name in ("policy", "environment", "parameter")), *cells)
-    return shown
+        names = (shown(row["policy"]), shown(row["environment"]), str(row["parameter"]))
+        made.add_row(*map(Text, names), *cells)
+    return made
 
 
 def remarks(ds: xr.Dataset) -> Iterator[str]:

@@ -69,7 +69,7 @@ def test_run_leaves_a_table_a_dataset_and_a_figure(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "two seconds" in done.stdout
     assert "±" in done.stdout
-    assert "uniINF, S_1 = 4 " in done.stdout
+    assert "uniINF, S₁ = 4 " in done.stdout
     assert "99 %" in done.stdout and "lost" in done.stdout
     with xr.open_dataset(tmp_path / "out" / "dataset.nc", engine="h5netcdf") as ds:
         assert ds.regret.dims == ("policy", "environment", "seed", "round")

@@ -53,7 +53,7 @@ def test_all_figures_a_dataset_allows_are_made(tmp_path):
 def test_regret_curves_show_the_means(shown):
     ds = synthetic(LABELS)
     plots.regret_curves(ds, "x.png", method="bootstrap", simultaneous=True)
-    assert shown["titles"] == LABELS["environment"]
+    assert shown["titles"] == ["Pareto", "switching"]
     assert shown["cells"] == ["uniINF", "uniform"] * 2  # at the ends of the curves
     assert "bootstrap" in shown["note"][-1]
     assert "simultaneous over rounds, 32 seeds" in shown["note"][-1].replace("\n", " ")
@@ -173,7 +173,7 @@ def test_decomposition_stacks_the_terms(shown):
     ds = synthetic(LABELS)
     plots.decomposition(ds, "x.png")
     assert shown["legend"] == ["Div", "Shift", "|SkipErr|", "pseudo-regret"]
-    assert shown["titles"][0] == "uniINF in pareto"
+    assert shown["titles"][0] == "uniINF in Pareto"
     top = max(path.vertices[:, 1].max() for path in shown["panels"][0].collections[-1].get_paths())
     assert top == pytest.approx(3.5 * float(ds.regret.isel(policy=0, environment=0).mean("seed")[-1]))
     assert shown["cells"][0] == "sum of the terms / regret = 3.5"
@@ -269,4 +269,4 @@ def test_panels_of_one_kind_say_what_tells_them_apart():
     labels = ["pareto[means=0.5,1]", "pareto[means=0.2,1]", "bernoulli"]
     known = {label: jb.Pareto(means=[0.5, 1.0], tail_index=1.6) for label in labels[:2]}
     first, second, other = environment_names(labels, known)
-    assert first.endswith("\nmeans=0.5,1") and second.endswith("\nmeans=0.2,1") and other == "bernoulli"
+    assert first.endswith("\nmeans = 0.5,1") and second.endswith("\nmeans = 0.2,1") and other == "Bernoulli"

@@ -245,10 +245,10 @@ def test_worst_cases_stand_beside_the_bound(tmp_path):
     for one in found.values():  # the worst gap of the longest horizon is the smallest that was searched
         one["low"], one["high"] = 0 * one.worst + 0.1, 0 * one.worst + 1.0
     page = report.write(keep(tmp_path, searches=found)).read_text(encoding="utf-8")
-    assert page.count('<tr><th scope="row">HTINF</th><td data-name="around">hard_pair</td>') == 3
+    assert page.count('<tr><th scope="row">HTINF</th><td data-name="around">hard pair</td>') == 3
     assert page.count("edge of gap</span>") == 2
     assert "An instance on the edge of its range is not the worst there is" in page
-    assert "<strong>uniINF</strong> around hard_pair: the worst regret found grows like T^0.70 [0.65, 0.75]." in page
+    assert "<strong>uniINF</strong> around hard pair: the worst regret found grows like T^0.70 [0.65, 0.75]." in page
     lines = drawing(page, "worst-cases-0")["data"]
     assert [line["name"] for line in lines[:2]] == ["HTINF: T^0.70", "uniINF: T^0.70"]
     assert len(lines) == 3  # one bound: that of both

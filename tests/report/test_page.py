@@ -179,11 +179,11 @@ def test_a_page_of_200_pairs_is_at_most_two_megabytes(tmp_path):
 
 def test_labels_are_those_of_the_papers(page):
     text = " ".join(Seen(page).text)
-    assert "uniINF[initial_scale=4]" in text.replace("[ ", "[")
-    assert not re.search(r"\b(uniinf|htinf)\b", text)
-    assert names.pretty("UniINF[initial_scale=4]") == "uniINF[initial_scale=4]"  # of simulate()
+    assert "uniINF, S₁ = 4" in re.sub(r",\s+", ", ", text) and "Pareto, tail_index = 1.2" in re.sub(r",\s+", ", ", text)
+    assert not re.search(r"\b(uniinf|htinf|(?<!\")pareto)\b", text)  # a message quotes a study file
+    assert names.pretty("UniINF[initial_scale=4]") == "uniINF, S₁ = 4"  # of simulate()
     ds = study()
-    assert names.short(points.points(ds, "policy")) == ["uniINF 1", "uniINF 4", "HTINF", "uniform"]
+    assert names.short(points.points(ds, "policy")) == ["uniINF, S₁ = 1", "uniINF, S₁ = 4", "HTINF", "uniform"]
 
 
 def test_a_policy_has_one_colour_on_page_and_print():
@@ -215,7 +215,7 @@ def test_numbers_can_be_downloaded(page):
         games = final.sel(policy=row["label"], environment=row["environment"])
         assert float(row["mean"]) == pytest.approx(float(games.mean()), rel=1e-5)
         assert float(row["quantile_99"]) == pytest.approx(float(games.quantile(0.99)), rel=1e-5)
-    assert rows[0]["policy"] == "uniINF[initial_scale=1]"
+    assert rows[0]["policy"] == "uniINF, S₁ = 1"
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,9 @@ def test_cells_that_are_not_played_are_named(tmp_path):
     ds["regret"] = ds.regret.where(ds.environment != "pareto[tail_index=1.6]")
     found = findings.find(ds)
     assert [verdict.missing for verdict in found.verdicts] == [["htinf"], []]
-    assert "5 cells not played yet: uniINF[initial_scale=1] in pareto" in next(sections.troubles(found))
+    assert "5 cells not played yet: uniINF, S₁ = 1 in Pareto, tail_index = 1.6; uniINF" in next(
+        sections.troubles(found)
+    )
     page = written(ds, tmp_path)
     assert "in 2 of 2 environments played so far" in " ".join(page.split())
     with pytest.raises(ValueError, match="no cell of the study is finished; continue it"):
@@ -106,7 +108,7 @@ def test_broken_games_and_warnings_are_on_the_page(tmp_path):
     ds = study().assign_attrs(warnings="htinf is told a <wrong> sigma", infinite_losses=3)
     ds.failed[1, 0, :5] = 7
     page = written(ds, tmp_path)
-    assert "broken games: 5 of uniINF[initial_scale=4]" in page
+    assert "broken games: 5 of uniINF, S₁ = 4" in page
     assert "5 of 384 games broken" in page
     assert "htinf is told a &lt;wrong&gt; sigma: its guarantee does not cover this environment" in page
     assert "3 games suffered an infinite loss" in page
@@ -122,7 +124,7 @@ def test_cells_that_are_not_played_do_not_hide_broken_games():
     ds["seeds"] = xr.where(ds.failed >= 0, 32, 0)
     said = list(sections.troubles(findings.find(ds)))
     assert said[0] == (
-        "broken games: 2 of uniINF[initial_scale=1], whose state was not finite (`failed` has the first such round)"
+        "broken games: 2 of uniINF, S₁ = 1, whose state was not finite (`failed` has the first such round)"
     )
     assert said[1].startswith("11 cells not played yet")
 
