@@ -11,6 +11,7 @@ import xarray as xr
 
 from jaxbandit.analysis import escapes
 from jaxbandit.analysis.outcomes import Outcome, outcomes
+from jaxbandit.analysis.rounding import fixed, place
 from jaxbandit.checks import check_choice
 from jaxbandit.dataset.labels import shown
 from jaxbandit.dataset.results import labelled
@@ -101,11 +102,11 @@ def cells(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
 
 def number_cells(one: Outcome) -> list[str]:
     """Returns mean, median, 99 % quantile and share of lost games as text, to the place of the error of the mean."""
-    place = _place(one.stderr, one.mean)
-    mean = _fixed(one.mean, place)
-    error = f" ± {_fixed(one.stderr, place)}" if math.isfinite(one.stderr) else ""  # one seed has none
+    at = place(one.stderr, one.mean)
+    mean = fixed(one.mean, at)
+    error = f" ± {fixed(one.stderr, at)}" if math.isfinite(one.stderr) else ""  # one seed has none
     lost = rate_text(one.lost) if one.telling else "–"
-    return [f"{mean}{error}", _fixed(one.median, place), _fixed(one.tail, place), lost]
+    return [f"{mean}{error}", fixed(one.median, at), fixed(one.tail, at), lost]
 
 
 def rate_text(rate: tuple[float, float, float]) -> str:
@@ -119,20 +120,6 @@ def rate_text(rate: tuple[float, float, float]) -> str:
         return "–"
     share, low, high = (np.format_float_positional(float(f"{100 * number:.2g}"), trim="-") for number in rate)
     return f"{share} % ({low} to {high})"
-
-
-def _place(error: float, value: float) -> int:
-    """Returns the power of ten to round to: two digits of the error, or four of the value if it has no error."""
-    if math.isfinite(error) and error > 0:
-        return math.floor(math.log10(error)) - 1
-    return math.floor(math.log10(abs(value))) - 3 if math.isfinite(value) and value else 0
-
-
-def _fixed(value: float, place: int) -> str:
-    """Returns a number rounded to a power of ten, with a true minus."""
-    if not math.isfinite(value):
-        return "–"
-    return f"{round(value, -place):,.{max(-place, 0)}f}".replace("-", "−")
 
 
 def _csv_cell(value: Any) -> Any:

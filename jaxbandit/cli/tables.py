@@ -59,7 +59,7 @@ def plan_table(forecast: Forecast, directory: pathlib.Path) -> Table:
         {
             "cells": f"{forecast.cells:,} to play, {forecast.found:,} already stored",
             "compiles": f"{forecast.compiles:,}, {forecast.compile_seconds:.1f} s now (less from the cache)",
-            "games": f"{least}{forecast.lanes:,} games, {forecast.seed_rounds:.3g} rounds in all",
+            "games": f"{least}{forecast.lanes:,} games, {limits.power(forecast.seed_rounds)} rounds in all",
             "time": f"{least}{duration(forecast.run_seconds)}",
             "memory": f"{size(forecast.memory_bytes)} of {size(limits.total_memory())}",
             "disk": f"{least}{size(forecast.disk_bytes)} of {size(limits.free_disk(directory))} that are free",

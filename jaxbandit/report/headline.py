@@ -10,6 +10,7 @@ from jaxbandit.report import words
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.names import pretty
 from jaxbandit.report.panel import Panel, Render
+from jaxbandit.studies import limits
 from jaxbandit.theory import assumptions
 
 FEW = 8  # fewer seeds than this cause a warning about intervals and tests
@@ -122,7 +123,7 @@ def _asked(findings: Findings) -> str:
     stats = findings.stats
     seeds = stats.seeds.values[stats.seeds.values > 0]
     lengths = stats["round"].where(stats.regret_mean.notnull()).max("round").fillna(0)  # policies may stop earlier
-    rounds = words.power(float((stats.seeds * lengths).sum()))
+    rounds = limits.power(float((stats.seeds * lengths).sum()))
     return (
         f"{words.count(stats.sizes['policy'], 'policy')} in {words.count(stats.sizes['environment'], 'environment')}, "
         f"{int(stats['round'][-1]):,} rounds, {_range(seeds)} seeds a pair: {int(stats.seeds.sum()):,} games, "

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import os
 import pathlib
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -121,6 +122,7 @@ def _environment() -> Any:
     )
     environment.filters |= {
         "number": words.number,
+        "minus": lambda text: re.sub(r"(?<=[( ])-(?=\d)", "−", text),  # in sentences of earlier versions
         "probability": words.probability,
         "estimate": words.estimate,
         "lower_first": lambda text: text[:1].lower() + text[1:],

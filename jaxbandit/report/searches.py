@@ -92,7 +92,7 @@ def worst(found: Sequence[Found], render: Render) -> Panel:
     for environment in dict.fromkeys(one.environment for one in found):
         here = [one for one in found if one.environment == environment and one.ds.sizes.get("horizon", 1) > 1]
         if here:
-            views[f"Worst cases around {environment}"] = _curves(here)
+            views[f"Worst cases around {pretty(environment)}"] = _curves(here)
     return Panel(
         "Worst cases",
         render(

@@ -22,19 +22,6 @@ def number(value: float) -> str:
     return f"{sign}{size:,.0f}" if size >= 1000 else f"{sign}{size:.3g}"
 
 
-def power(value: float) -> str:
-    """Formats a large count to two digits with a power of ten.
-
-    Example:
-      >>> power(819_200_000.0), power(512_000.0)
-      ('8.2 × 10⁸', '512,000')
-    """
-    if value < 1e6:
-        return f"{value:,.0f}"
-    mantissa, _, exponent = f"{value:.1e}".partition("e")
-    return f"{mantissa} × 10{str(int(exponent)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
-
-
 def estimate(numbers: Sequence[float | None]) -> str:
     """Formats a number alone, with its standard error, or with its limits; None is a missing number.
 

@@ -92,6 +92,18 @@ class Arena:
         self.failed += int((games.failed > 0).sum())
         return games.regret[..., -1]
 
+    def attributes(self) -> dict[str, Any]:
+        """Returns the attributes of a result that tell how its games were played."""
+        devices = sorted(self.timing.devices)
+        native = bool(devices) and all(device.startswith("native") for device in devices)
+        return {
+            "failed": self.failed,
+            "compile_seconds": round(self.timing.compile_seconds, 3),
+            "run_seconds": round(self.timing.run_seconds, 3),
+            "device": "; ".join(devices),
+            **({"way": "native"} if native else {}),
+        }
+
     def _progress(self, now: int, in_all: int) -> None:
         if self._stop is not None and self._stop.is_set():
             raise KeyboardInterrupt

@@ -8,6 +8,7 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
+from jaxbandit.analysis import rounding
 from jaxbandit.dataset.labels import shown
 from jaxbandit.search.study import Found
 
@@ -110,8 +111,7 @@ def _values(values: xr.DataArray) -> dict[str, float]:
 
 
 def _interval(ds: xr.Dataset, name: str) -> str:
-    value, low, high = (float(ds[key]) for key in (name, f"{name}_low", f"{name}_high"))
-    return f"{value:,.4g} ({low:,.4g} to {high:,.4g})".replace("-", "−")
+    return rounding.with_limits(*(float(ds[key]) for key in (name, f"{name}_low", f"{name}_high")))
 
 
 def at_edge(value: float, low: float, high: float) -> bool:

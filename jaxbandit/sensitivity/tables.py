@@ -9,6 +9,7 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
+from jaxbandit.analysis import rounding
 from jaxbandit.dataset.labels import shown
 from jaxbandit.sensitivity.figures import labelled, short
 
@@ -82,5 +83,9 @@ def rows(ds: xr.Dataset) -> list[dict[str, Any]]:
 
 
 def _cell(numbers: list[float | None]) -> str:
-    value, *error = ("-" if number is None else short(number) for number in numbers)
-    return value if not error else f"{value} ± {error[0]}" if len(error) == 1 else f"{value} ({error[0]} to {error[1]})"
+    if numbers[0] is None:
+        return "–"
+    found = [math.nan if number is None else number for number in numbers]
+    if len(found) == 1:
+        return short(found[0]).replace("-", "−")
+    return rounding.with_error(*found) if len(found) == 2 else rounding.with_limits(*found)

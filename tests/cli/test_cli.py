@@ -127,6 +127,7 @@ def test_plan_says_what_it_takes_and_writes_nothing(invoke, tmp_path):
     said = invoke("plan", "study.toml").stdout
     for words in ("2 to play, 0 already stored", "16 games", "time", "memory", "disk"):
         assert words in said
+    assert " 1.6 × 10⁷ rounds in all" in invoke("plan", "study.toml", "--horizon", "1000000").stdout
     assert json.loads(invoke("plan", "study.toml", "--json").stdout)["compiles"] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
 

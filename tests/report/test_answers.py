@@ -105,6 +105,8 @@ def tuned(difference: float = -20.0) -> xr.Dataset:
         | {
             "done": 1,
             "jaxbandit": "1",
+            "commit": "0123456789ab",
+            "way": "native",
             "title": "tuned",
             "study": "horizon = 10\n",
             "policy": "uniinf",
@@ -233,9 +235,10 @@ def test_a_quick_search_is_never_called_better(tmp_path):
     quick = tuned().assign_attrs(quick=1)
     page = report.write(keep(tmp_path, searches={"tune-uniinf": quick})).read_text(encoding="utf-8")
     assert ">better</span>" not in page
-    assert ">quick look</span>" in page
+    assert ">quick look</span>" in page and "tuning &lt;changes&gt; it" not in page
     assert 'class="banner"' in page
     assert "tune: a quick run" in page
+    assert "0123456789ab" in page and "The same study gives the same bits on every CPU and NVIDIA GPU." in page
 
 
 def test_worst_cases_stand_beside_the_bound(tmp_path):

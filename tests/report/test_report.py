@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 import jaxbandit as jb
 from jaxbandit import plots, report
 from jaxbandit.cli import entry as cli
-from jaxbandit.report import findings, points, sections, sweeps, tails, verdicts, words
+from jaxbandit.report import findings, points, sections, sweeps, tails, verdicts
 from jaxbandit.store.directory import StoreError
+from jaxbandit.studies import limits
 from tests.support.report_cases import Outside, kept_as_summary, study, written
 
 
@@ -100,7 +101,7 @@ def test_a_policy_that_stops_earlier_is_named_and_not_ranked(tmp_path):
     assert "Not ranked, as they stop before the last round: uniform" in page
     whole, last = ds.sizes["seed"] * ds.sizes["environment"], int(ds["round"][-1])
     rounds = whole * (last * (ds.sizes["policy"] - 1) + half)
-    assert f"{words.power(float(rounds))} rounds in all" in page
+    assert f"{limits.power(float(rounds))} rounds in all" in page
     assert "ranked policy" not in written(study(), tmp_path)
 
 
