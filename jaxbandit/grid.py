@@ -153,9 +153,7 @@ def registry_name(cls: type, registry: Mapping[str, type]) -> str:
 
 def written(cls: type) -> str:
     """Returns a class as a script writes it: ``jb.UniINF``, but the own name of a class that is not shipped."""
-    import jaxbandit
-
-    return f"jb.{cls.__name__}" if getattr(jaxbandit, cls.__name__, None) is cls else cls.__name__
+    return f"jb.{cls.__name__}" if cls.__module__.startswith("jaxbandit.") else cls.__name__
 
 
 def as_grid(obj: Any) -> Grid:

@@ -30,7 +30,11 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings
 Json = Annotated[bool, typer.Option("--json", help="Print only the results, as JSON.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a value of the study, as in policies.0.initial_scale=1,4; repeatable."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a value of the study, as in policies.0.initial_scale=1,4; repeatable.",
+    ),
 ]
 Horizon = Annotated[int | None, typer.Option("--horizon", help="Rounds of each game.")]
 NumSeeds = Annotated[int | None, typer.Option("--num-seeds", help="Seeds, that is games, per pair.")]
