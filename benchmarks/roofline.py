@@ -11,7 +11,7 @@ import pathlib
 import jaxbandit as jb
 from benchmarks import records, sass
 from jaxbandit.engine import Job
-from jaxbandit.engine.gpu import Program
+from jaxbandit.engine.gpu import Assembly
 from jaxbandit.engine.native.processor import THREADS
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "gpu.md"
@@ -63,7 +63,7 @@ CARDS = {
 def ptx(num_arms: int) -> str:
     """Returns the PTX of uniINF on Pareto losses, float32."""
     environment = jb.Pareto(means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
-    return Program(Job.of([(jb.UniINF(horizon=1000), environment)], 1, [1]).shape()).ptx
+    return Assembly(Job.of([(jb.UniINF(horizon=1000), environment)], 1, [1]).shape()).ptx
 
 
 def table() -> str:

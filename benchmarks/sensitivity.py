@@ -15,8 +15,8 @@ from jaxbandit import sensitivity
 from jaxbandit.engine import usable_cores
 
 ENVIRONMENT = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)
-PARAMETERS = ["initial_scale", "threshold"]
-BOX = {"initial_scale": [1.0, 16.0], "threshold": [0.0625, 1.0]}
+PARAMETERS = ["initial_scale", "threshold_constant"]
+BOX = {"initial_scale": [1.0, 16.0], "threshold_constant": [0.0625, 1.0]}
 NUM_POINTS = 256  # times (two parameters + 2): 1024 evaluations
 
 

@@ -1,7 +1,14 @@
 """jaxbandit: a simulator of heavy-tailed bandits in which a whole study is one compiled call."""
 
 import importlib as _importlib
+import sys as _sys
 import typing as _typing
+
+if _sys.version_info < (3, 11):  # noqa: UP036  before the first import that an older Python cannot read
+    raise ImportError(
+        f"jaxbandit needs Python 3.11 or newer, and this is Python {_sys.version.split()[0]}; make an environment of a "
+        "newer one: python3.13 -m venv .venv && .venv/bin/pip install jaxbandit"
+    )
 
 from jaxbandit.agent import Agent as Agent
 from jaxbandit.engine import Engine as Engine

@@ -1,4 +1,4 @@
-"""Live use of a policy: an agent is asked for an arm and told its loss, outside of any simulation."""
+"""An agent plays a policy live: ``ask`` returns an arm, and ``tell`` passes its loss to the policy."""
 
 import json
 import math
@@ -13,7 +13,7 @@ import numpy as np
 from jaxbandit import random
 from jaxbandit.checks import check_choice, check_seed, check_whole
 from jaxbandit.game import Policy, as_arrays, check_state, drawn, updated
-from jaxbandit.types import Array, check_made, check_single, field_values, validate
+from jaxbandit.types import Array, check_made, check_single, public_fields, recorded_name, validate
 
 FORMAT = 1  # of a saved agent
 
@@ -23,7 +23,7 @@ class Agent:
 
     The agent plays game ``n`` of the study seed ``seed``. Given the same losses, its arms and states are those of
     ``jb.step``, bit for bit: like ``step`` outside of ``jit`` it executes one operation after the other, which takes
-    milliseconds a round. Asking again before the loss is told returns the same arm.
+    milliseconds a round. Asking again before ``tell`` returns the same arm.
 
     Args:
       policy: The policy.
@@ -61,7 +61,7 @@ class Agent:
 
     @property
     def rounds(self) -> int:
-        """The number of losses told so far."""
+        """The number of rounds played."""
         return int(self._pulls.sum())
 
     @property
@@ -97,8 +97,8 @@ class Agent:
         with self._precision():
             t, streams = self._streams()
             with np.errstate(over="ignore"):  # a loss beyond float32 is infinite there, and refused below
-                told = jnp.asarray(np.asarray(loss, self.dtype))
-            state = updated(as_arrays(self.policy), self._state, t, x, arm, told, streams.update)
+                given = jnp.asarray(np.asarray(loss, self.dtype))
+            state = updated(as_arrays(self.policy), self._state, t, x, arm, given, streams.update)
             check_state(self.policy, self._state, state)
         leaves = [leaf for leaf in jax.tree.leaves(state) if jnp.issubdtype(leaf.dtype, jnp.floating)]
         if not all(bool(jnp.isfinite(leaf).all()) for leaf in leaves):
@@ -155,12 +155,13 @@ class Agent:
         return agent
 
     def __repr__(self) -> str:
-        return f"Agent({self.policy!r}, {self.num_arms} arms, {self.rounds} rounds told)"
+        return f"Agent({self.policy!r}, {self.num_arms} arms, {self.rounds} rounds played)"
 
     def _about(self) -> dict[str, Any]:
         """Describes the agent for JSON, but for what changes from round to round."""
         cls = type(self.policy)
-        fields = {name: _described(value) for name, value in field_values(self.policy).items()}
+        specs = public_fields(cls).values()
+        fields = {recorded_name(spec): _described(getattr(self.policy, spec.name)) for spec in specs}
         about = {"format": FORMAT, "policy": cls.__qualname__, "fields": fields, "num_arms": self.num_arms}
         return about | {"seed": self.seed, "n": self.n, "dtype": self.dtype}
 

@@ -12,7 +12,7 @@ from jaxbandit import random
 from jaxbandit.types import Array
 
 FEW = 32  # arms up to which sums and choices are written out, arm by arm
-OFF_SIMPLEX = 1e-3  # how far the sum of probabilities may be from 1
+OFF_SIMPLEX = 1e-3  # how far the sum of probabilities, or that of a sure arm, may be from 1
 
 
 def one_hot(arm: Array, num_arms: int) -> Array:
@@ -68,8 +68,9 @@ def accumulate(total: Array, lost: Array, terms: Array) -> tuple[Array, Array]:
 
 
 def sure_arm(x: Array) -> Array:
-    """Returns the arm with probability 1, int32; -1 if ``x`` is not a probability vector."""
-    arm = jnp.sum(jnp.where(x > 0, jnp.arange(x.shape[0], dtype=jnp.int32), 0), dtype=jnp.int32)
+    """Returns the arm with probability 1, int32; -1 if there is none, or if ``x`` is not a probability vector."""
+    numbers = jnp.arange(1, x.shape[0] + 1, dtype=jnp.int32)
+    arm = jnp.sum(jnp.where(x >= 1 - OFF_SIMPLEX, numbers, 0), dtype=jnp.int32) - 1  # at most one term is not 0
     return jnp.where(_is_law(x, jnp.sum(x)), arm, -1)
 
 

@@ -9,14 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import arms, random
-from jaxbandit.types import Array, check_made
+from jaxbandit.types import Array, check_made, forms
+from jaxbandit.types.forms import check_state as check_state
 
 
 class Policy(Protocol):
     """The protocol of a bandit algorithm: a frozen dataclass of hyperparameters with three methods.
 
     A deterministic policy, whose ``x`` always puts probability 1 on one arm, may declare
-    ``sure: ClassVar[bool] = True``. No uniform is then drawn for the arm.
+    ``sure: ClassVar[bool] = True``. No uniform is then drawn for the arm, and a round in which no arm has probability 1
+    marks the game as failed.
     """
 
     def init(self, num_arms: int) -> Any:
@@ -173,7 +175,7 @@ def play_round(
     x, arm = drawn(policy, environment.num_arms, state, t, streams)
     # If x is off the simplex, no arm is drawn: the policy receives a loss of NaN, and the game is marked as failed.
     played = jnp.maximum(arm, 0)
-    loss = _checked(environment, "loss", environment.loss(t, played, streams.loss), (), dtype)
+    loss = forms.checked(environment, "loss", environment.loss(t, played, streams.loss), (), dtype)
     loss = jnp.where(arm < 0, jnp.nan, loss)
     after = updated(policy, state, t, x, played, loss, streams.update)
     check_state(policy, state, after)
@@ -183,84 +185,30 @@ def play_round(
 def drawn(policy: Policy, num_arms: int, state: Any, t: Array, streams: random.Streams) -> tuple[Array, Array]:
     """Returns the probabilities of round ``t`` and the arm drawn from them, -1 if they are off the simplex."""
     x = policy.probabilities(state, t, streams.policy)
-    x = _checked(policy, "probabilities", x, (num_arms,), jnp.result_type(float))
+    x = forms.checked(policy, "probabilities", x, (num_arms,), jnp.result_type(float))
     return x, arms.sure_arm(x) if getattr(policy, "sure", False) else arms.draw(x, streams.arm)
 
 
 def updated(policy: Policy, state: Any, t: Array, x: Array, arm: Array, loss: Array, key: random.Key) -> Any:
     """Returns ``policy.update``; hands ``key`` to a policy whose update declares it."""
-    update: Callable = policy.update
-    return update(state, t, x, arm, loss, key) if random.takes_key(update) else update(state, t, x, arm, loss)
+    arguments = (t, x, arm, loss, key) if random.takes_key(policy.update) else (t, x, arm, loss)
+    return forms.untruncated(policy, state, *arguments)
 
 
 def means_of(environment: Environment, t: Array) -> Array:
     """Returns the environment's means of round ``t``, [K], after a check of their shape."""
-    return _checked(environment, "means", environment.means(t), (environment.num_arms,), jnp.result_type(float))
+    return forms.checked(environment, "means", environment.means(t), (environment.num_arms,), jnp.result_type(float))
 
 
-def check_state(policy: Policy, state: Any, after: Any) -> None:
-    """Raises ``TypeError`` if ``update`` returns a state of another form than it receives.
-
-    For example, an integer that becomes a floating-point number would be truncated in every round.
-    """
-    name = type(policy).__name__
-    if jax.tree.structure(state) != jax.tree.structure(after):
-        raise TypeError(
-            f"{name}.update must return a state like the one of init: got {jax.tree.structure(after)}, expected "
-            f"{jax.tree.structure(state)}"
-        )
-    paths = jax.tree_util.tree_flatten_with_path(state)[0]
-    for (path, old), new in zip(paths, jax.tree.leaves(after), strict=True):
-        got, wanted = _form(new), _form(old)
-        if got != wanted:
-            field = jax.tree_util.keystr(path).lstrip(".") or "the state"
-            raise TypeError(
-                f"{name}.update changes the form of {field}: got {got}, expected {wanted} as in init; give init the "
-                "shape and dtype that update returns, or convert in update with .astype"
-            )
-
-
-def _checked(owner: Any, method: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Returns a method's result as an array; raises ``TypeError`` if it has another shape, or is not floating-point."""
-    expected = f"{jnp.dtype(dtype)}{list(shape)}"
-    try:
-        array = jnp.asarray(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{type(owner).__name__}.{method} must return {expected}, got {value!r}") from None
-    if array.shape != shape or not jnp.issubdtype(array.dtype, jnp.floating):
-        raise TypeError(
-            f"{type(owner).__name__}.{method} must return {expected}, got {_form(array)}{_remedy(method, array, shape)}"
-        )
-    return array.astype(dtype)
-
-
-def _remedy(method: str, array: Array, shape: tuple[int, ...]) -> str:
-    """Returns what to write instead of a result of the wrong form."""
-    if array.shape == shape:
-        return "; these are no floating-point numbers, so convert them with .astype(jnp.result_type(float))"
-    if method == "probabilities" and array.shape == () and jnp.issubdtype(array.dtype, jnp.integer):
-        return f"; return probabilities for all arms, not the index of one: jax.nn.one_hot(index, {shape[0]})"
-    if method == "probabilities":
-        return f"; return probabilities for all arms, one for each of the {shape[0]}"
-    if method == "loss":
-        return "; return one number, the loss of the arm that was played: losses[arm]"
-    return f"; return one mean for each of the {shape[0]} arms"
-
-
-def _form(value: Any) -> str:
-    array = jnp.asarray(value)
-    return f"{array.dtype}{list(array.shape)}"
-
-
-def first_failure(failed: Array, t: Array, arm: Array, policy_state: Any) -> Array:
+def first_failure(failed: Array, t: Array, arm: Array, policy_state: Any, most_axes: int = 1 << 30) -> Array:
     """Returns ``failed``, or ``t`` if this is the first round without an arm or with a state that is not finite.
 
-    The engine checks tables (leaves of two axes) at recorded rounds only, not in every round. In the shipped policies a
-    NaN that enters a table appears in a vector in the same round.
+    The engine checks leaves of at most one axis in every round, and tables (two axes or more) at recorded rounds only.
+    In the shipped policies a NaN that enters a table appears in a vector in the same round.
     """
     broken = arm < 0
-    for leaf in jax.tree.leaves(policy_state):
-        if jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.ndim < 2:
+    for leaf in map(jnp.asarray, jax.tree.leaves(policy_state)):
+        if jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.ndim <= most_axes:
             broken = broken | ~jnp.all(jnp.isfinite(leaf))
     return jnp.where((failed == 0) & broken, t, failed)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandit.game import at_horizon
-from jaxbandit.types import field_values, fingerprint, format_number, public_fields, rank
+from jaxbandit.types import current_names, field_values, fingerprint, format_number, public_fields, rank
 
 GAP = "gap"  # the distance of the other arms' means from the best one's: no field, but it can be set and swept
 LONG = 1000  # a label does not spell out more numbers than this
@@ -75,7 +75,7 @@ def grid(cls: type, **values: Any) -> Grid:
         raise ValueError(
             f"grid() needs a class with fields, but {cls.__name__} is not decorated; write @pytree above it"
         )
-    specs = public_fields(cls)
+    specs, values = public_fields(cls), current_names(cls, values)
     known = [*specs, GAP] if takes_gap(cls) else list(specs)
     for name in values:
         if name not in known:

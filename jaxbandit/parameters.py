@@ -16,7 +16,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jaxbandit.grid import GAP, gap_of, suggest, with_gap
-from jaxbandit.types import is_static, public_fields, rank
+from jaxbandit.types import is_static, public_fields, rank, renamed_fields, warn_of_first_name
 
 SIDES: tuple[str, str] = ("policy", "environment")
 SCALES = ("log", "linear")
@@ -78,6 +78,7 @@ def full_name(obj: Any, name: str, *, whole: bool = False) -> str:
     matches = [known for known in listed if known == name or known.endswith(f".{name}")]
     if name in listed:
         matches = [name]
+    matches = matches or _renamed(obj, name)
     able = movable(obj, whole=whole)
     kind = type(obj).__name__
     if len(matches) > 1:
@@ -210,6 +211,20 @@ def _listed(obj: Any, whole: bool) -> dict[str, float | str]:
         else:
             reason = _why_not(spec, value, whole)
             found[name] = reason or float(value)
+    return found
+
+
+def _renamed(obj: Any, name: str) -> list[str]:
+    """Returns the full names of the parameters that had this name first, and warns of it."""
+    found = []
+    for first, current in renamed_fields(type(obj)).items():
+        if first == name:
+            warn_of_first_name(type(obj), first, current)
+            found.append(current)
+    for outer, spec in public_fields(type(obj)).items():
+        inner = getattr(obj, spec.name)
+        if spec.metadata.get("nested") and dataclasses.is_dataclass(inner):
+            found += [f"{outer}.{known}" for known in _renamed(inner, name.removeprefix(f"{outer}."))]
     return found
 
 

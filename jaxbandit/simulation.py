@@ -12,9 +12,9 @@ import xarray as xr
 
 from jaxbandit.checks import check_choice, check_history, check_seed, check_whole, recorded_rounds
 from jaxbandit.dataset import labels, results
+from jaxbandit.dataset.pairs import checked_pair
 from jaxbandit.engine import Engine, Job, Sink, Timing, by_program, measure_names, run_job
 from jaxbandit.environments import ENVIRONMENTS
-from jaxbandit.game import is_stationary
 from jaxbandit.grid import Grid, as_grid, for_run, registry_name, suggest, written
 from jaxbandit.policies import POLICIES
 from jaxbandit.progress import bar
@@ -94,7 +94,7 @@ def simulate(
     attrs["policy"] = "; ".join(repr(point) for grid in policies for point in grid.points[:1])
     attrs["environment"] = "; ".join(repr(point) for grid in environments for point in grid.points[:1])
     pairs = [
-        assumptions.Pair(registry_name(type(policy), POLICIES), policy, environment, is_stationary(environment))
+        checked_pair(policy, environment)
         for policy, environment in itertools.product(study.policies, study.environments)
     ]
     violated = assumptions.sentences(pairs)
@@ -103,10 +103,9 @@ def simulate(
     for sentence in broken:
         warnings.warn(sentence, stacklevel=2)
     attrs["warnings"] = "\n".join([*violated, *broken])
-    if {"policy", "environment"} <= set(ds.dims):
-        labels = itertools.product(map(str, ds.policy.values), map(str, ds.environment.values))
-        outside = [names for names, pair in zip(labels, pairs, strict=True) if assumptions.is_outside(pair)]
-        attrs["outside"] = assumptions.as_attribute(outside)
+    named = itertools.product(labels.labels(named_policies), labels.labels(named_environments))
+    outside = [names for names, pair in zip(named, pairs, strict=True) if assumptions.is_outside(pair)]
+    attrs["outside"] = assumptions.as_attribute(outside)
     attrs["infinite_losses"] = int(np.isinf(variables["loss"][..., -1]).sum())
     return ds.assign_attrs(attrs)
 

@@ -55,7 +55,7 @@ def test_a_saved_agent_continues(tmp_path):
     assert_same(again.state, whole.state)
     np.testing.assert_array_equal(again.pulls, whole.pulls)
     assert again.rounds == 8
-    assert repr(again) == f"Agent({policy!r}, 3 arms, 8 rounds told)"
+    assert repr(again) == f"Agent({policy!r}, 3 arms, 8 rounds played)"
     assert not list(tmp_path.glob("*.part"))
 
 

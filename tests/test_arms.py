@@ -169,6 +169,14 @@ def test_a_sum_may_be_off_by_a_thousandth(num_arms, excess, drawn):
     assert int(arms.sure_arm(jnp.asarray(sure))) == (num_arms - 1 if drawn else -1)
 
 
+@pytest.mark.parametrize("shift", [0, 38])
+def test_a_sure_arm_has_probability_one(shift):
+    """Two arms share the probability; the sum of their indices is the index of another arm, or of the less likely."""
+    for x, arm in [([0.5, 0.5], -1), ([0.0, 0.5, 0.5], -1), ([0.01, 0.99], -1), ([0.9995, 5e-4], 0), ([1e-4, 1.0], 1)]:
+        found = int(arms.sure_arm(jnp.asarray([*[0.0] * shift, *x])))
+        assert found == (arm if arm < 0 else arm + shift), x
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("num_arms", [1, 3, 10, 32, 100])
 @pytest.mark.parametrize("spread", [0.3, 5.0])

@@ -61,7 +61,11 @@ def test_the_gap_stretches_all_distances_from_the_best():
     ("obj", "name", "message"),
     [
         (VARIANT, "damped", "UniINFVariant.damped cannot be moved: it is static.*: horizon, initial_scale, thr"),
-        (jb.UniINFVariant(horizon=9, threshold=np.inf), "threshold", "it is inf, which has no logarithm"),
+        (
+            jb.UniINFVariant(horizon=9, threshold_constant=np.inf),
+            "threshold_constant",
+            "it is inf, which has no logarithm",
+        ),
         (UNIINF, "initial_scal", "no parameter 'initial_scal' that can be moved; did you mean 'initial_scale'"),
         (jb.Corrupted(PARETO, budget=5), "budget", "whole numbers only; these can be moved: law.gap, law.tail_index"),
         (PARETO, "means", "one number per arm; move 'gap'"),
@@ -95,8 +99,8 @@ def test_names_of_both_sides_are_told_apart():
 
 def test_a_name_must_be_somewhere():
     pairs = [(VARIANT, PARETO), (jb.TsallisINF(), PARETO)]
-    assert having(pairs, ["gap", "threshold"]) == [(0, 0), (0, 1), (1, 0)]
-    with pytest.raises(ValueError, match="did you mean 'threshold'"):
+    assert having(pairs, ["gap", "threshold_constant"]) == [(0, 0), (0, 1), (1, 0)]
+    with pytest.raises(ValueError, match="did you mean 'threshold_constant'"):
         having(pairs, ["treshold"])
     with pytest.raises(ValueError, match="named twice"):
         having(pairs, ["gap", "gap"])

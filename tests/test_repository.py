@@ -1,14 +1,14 @@
 """The repository keeps its own rules: layers, lengths, a README that runs."""
 
 import ast
+import functools
 import pathlib
 import re
 import subprocess
+import symtable
 import sys
 
 import pytest
-
-from jaxbandit import engine
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "jaxbandit"
@@ -51,6 +51,7 @@ WITHIN = (  # modules of the first row, in their order
     "interrupt",
 )
 FOR_AUTHORS = {"types", "random", "arms", "simplex", "checks"}  # what a policy or an environment may import
+BY_NAME = {"__init__", "sensitivity", "studies"}  # import a module whose name is computed: lazily, or a user's
 MOST_MODULES, MOST_LINES = 14, 320
 
 
@@ -64,21 +65,57 @@ def unit(path: pathlib.Path) -> str:
     return inside.parts[0] if len(inside.parts) > 1 else inside.stem
 
 
+parsed = functools.cache(ast.parse)
+
+
+def chain(node: ast.AST) -> str:
+    """Returns an attribute of a name with its dots, such as ``engine.runner.run``; empty for any other expression."""
+    if isinstance(node, ast.Attribute):
+        before = chain(node.value)
+        return before and f"{before}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def imports(source: str) -> list[tuple[str, str]]:
-    """Every import from the package, at the top of a file or inside of a function: (unit, what is named there)."""
+    """Returns what a file imports from the package, at its top or inside of a function: (unit, name in it).
+
+    ``import_module("jaxbandit.engine")``, ``__import__("jaxbandit.engine")`` and attributes of an imported package,
+    such as ``engine.runner.run``, count as imports too. The unit is empty if the import hides it.
+    """
+    dotted, bound, nodes = [], {}, list(ast.walk(parsed(source)))
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            where = "." * node.level + (node.module or "")
+            dotted += [f"{where}.{alias.name}" for alias in node.names]
+            bound |= {alias.asname or alias.name: f"{where}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            dotted += [alias.name for alias in node.names]
+            bound |= {alias.asname: alias.name for alias in node.names if alias.asname}
+        elif isinstance(node, ast.Call) and chain(node.func).split(".")[-1] in ("import_module", "__import__"):
+            named = node.args[0] if node.args else None
+            dotted.append(str(named.value) if isinstance(named, ast.Constant) else "..computed")
+    for name in filter(None, (chain(node) for node in nodes if isinstance(node, ast.Attribute))):
+        first, _, rest = name.partition(".")
+        dotted.append(f"{bound.get(first, first)}.{rest}")
     found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "jaxbandit":
-            inside = node.module.split(".")[1:]
-            for alias in node.names:
-                first, *rest = [*inside, alias.name]
-                found.append((first if first in RANK else "__init__", ".".join(rest)))
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] == "jaxbandit":
-                    first, *rest = [*alias.name.split(".")[1:], "__init__"]
-                    found.append((first, ".".join(rest)))
+    for name in dotted:
+        top, *parts = name.split(".")
+        if top == "jaxbandit":
+            inside = parts[0] if parts and parts[0] in RANK else "__init__"
+            found.append((inside, ".".join(parts[1:])))
+        elif not top:
+            found.append(("", name))
     return found
+
+
+@functools.cache
+def listed_names(name: str) -> list[str] | None:
+    """Returns ``__all__`` of a package: the names and modules that other packages may use; None for a single module."""
+    path = PACKAGE / name / "__init__.py"
+    if not path.exists():
+        return None
+    found = (node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.Assign))
+    return next(ast.literal_eval(node.value) for node in found if ast.unparse(node.targets[0]) == "__all__")
 
 
 def complaints(own: str, source: str) -> list[str]:
@@ -86,6 +123,10 @@ def complaints(own: str, source: str) -> list[str]:
     said = []
     for name, what in imports(source):
         if name == own:
+            continue
+        if not name:
+            if own not in BY_NAME or what != "..computed":
+                said.append(f"{own} imports {what}, which hides the package; write jaxbandit.PACKAGE.NAME")
             continue
         if own in WITHIN and name in WITHIN:
             allowed = WITHIN.index(name) < WITHIN.index(own)
@@ -97,8 +138,9 @@ def complaints(own: str, source: str) -> list[str]:
             said.append(f"{own} imports {name}, which is not for authors of policies and environments")
         if own == "engine" and name in ("theory", "policies", "environments"):
             said.append(f"engine imports {name}: it plays any class with the right methods and knows none of them")
-        if name == "engine" and what and what not in engine.__all__:
-            said.append(f"{own} imports engine.{what}, which engine/__init__.py does not list")
+        listed = listed_names(name)
+        if what and listed is not None and what.split(".")[0] not in listed:
+            said.append(f"{own} imports {name}.{what}, which {name}/__init__.py does not list")
     return said
 
 
@@ -116,16 +158,43 @@ def test_packages_import_only_what_stands_below_them():
         ("store", "import jaxbandit.runs.player"),
         ("analysis", "import jaxbandit"),
         ("runs", "from jaxbandit.engine.runner import run"),
+        ("runs", "from jaxbandit.store.manifest import Manifest"),
+        ("runs", "from jaxbandit.store import manifest"),
+        ("cli", "from jaxbandit.runs import player"),
+        ("report", "from jaxbandit import search\nsearch.adversary"),
         ("types", "from jaxbandit import arms"),
         ("engine", "from jaxbandit.policies import POLICIES"),
+        ("policies", "from ..engine import Engine"),
+        ("policies", "from .. import engine"),
+        ("policies", "from . import uniinf"),
+        ("policies", 'import importlib\nimportlib.import_module("jaxbandit.engine")'),
+        ("policies", 'from importlib import import_module\nimport_module("..engine", __package__)'),
+        ("policies", 'import importlib\nimportlib.import_module("jaxbandit" + ".engine")'),
+        ("policies", '__import__("jaxbandit.engine")'),
+        ("policies", "from jaxbandit import engine\nengine.runner.run"),
+        ("runs", "from jaxbandit import engine\nengine.runner.run"),
+        ("runs", "from jaxbandit import engine as games\ngames.runner.run"),
+        ("runs", "import jaxbandit.engine as games\ngames.runner.run"),
+        ("runs", "import jaxbandit.engine\njaxbandit.engine.runner.run"),
     ],
 )
 def test_a_forbidden_import_is_noticed(own, source):
     assert complaints(own, source)
 
 
+def test_packages_list_what_exists():
+    """A package has a paragraph, and its ``__all__`` names objects of its ``__init__`` or its modules."""
+    for path in sorted(PACKAGE.glob("*/__init__.py")):
+        source, package = path.read_text(encoding="utf-8"), path.parent
+        symbols = symtable.symtable(source, path.name, "exec").get_symbols()
+        defined = {one.get_name() for one in symbols if one.is_imported() or one.is_assigned()}
+        inside = {one.stem for one in package.glob("*.py")} | {one.parent.name for one in package.glob("*/__init__.py")}
+        assert not [name for name in listed_names(package.name) or () if name not in defined | inside]
+        assert "\n\n" in (ast.get_docstring(ast.parse(source)) or ""), f"{path} needs a paragraph"
+
+
 def test_rooms_are_tidy():
-    """Few modules at the top, short files, and a paragraph about every package."""
+    """Few modules at the top, short files, and a docstring of every package."""
     assert len(list(PACKAGE.glob("*.py"))) <= MOST_MODULES
     long = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
     assert not {path: lines for path, lines in long.items() if lines > MOST_LINES}
@@ -229,7 +298,7 @@ def test_import_is_quiet_and_starts_no_backend():
     code = (
         "import jaxbandit, jax._src.xla_bridge as b, sys\n"
         "assert not b.backends_are_initialized()\n"
-        "assert 'matplotlib' not in sys.modules and 'typer' not in sys.modules\n"
+        "assert not {'matplotlib', 'scipy', 'typer', 'xarray'} & set(sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -258,3 +327,61 @@ def test_a_run_plays_before_it_imports_what_only_results_need(tmp_path):
 def test_no_machine_paths():
     for path in [*modules(), ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         assert not re.search(r"/(root|work|home)/", path.read_text(encoding="utf-8")), path
+
+
+# Nouns that look like verbs in the third person.
+PLURALS = {"Arms", "Games", "Lines", "Losses", "Means", "Pulls", "Rewards", "Rows", "Values"}
+
+
+def without_verb(source: str) -> list[str]:
+    """Returns the functions whose docstring does not begin with a verb, such as "Returns"; a property has a noun."""
+    found = []
+    for node in ast.walk(parsed(source)):
+        if isinstance(node, ast.FunctionDef) and not any("property" in ast.unparse(d) for d in node.decorator_list):
+            first = (ast.get_docstring(node) or "Returns").split()[0].rstrip(",")
+            if not re.fullmatch(r"[A-Z][a-z]+s", first) or first in PLURALS:
+                found.append(f"{node.name}: {first}")
+    return found
+
+
+def test_docstrings_of_functions_begin_with_a_verb():
+    """The checks of ``jaxbandit.testing`` state properties instead."""
+    found = {str(path): without_verb(path.read_text(encoding="utf-8")) for path in modules() if unit(path) != "testing"}
+    assert not {path: names for path, names in found.items() if names}
+
+
+@pytest.mark.parametrize(
+    "first", ["The arm with the largest index.", "Eq. (2).", "x_t.", "Lines 5 to 8 of Algorithm 1."]
+)
+def test_a_docstring_without_a_verb_is_noticed(first):
+    assert without_verb(f'def f():\n    """{first}"""')
+    assert not without_verb(f'def f():\n    """Returns {first}"""')
+    assert not without_verb(f'@functools.cached_property\ndef f(self):\n    """{first}"""')
+
+
+# Words that the vocabulary has replaced: environment, common random numbers, given.
+RETIRED = re.compile(r"(?<!both[\s-])\bworlds?\b|\bluck\b|\btold\b(?! apart)", re.IGNORECASE)
+STILL_READ = {  # files that read the old words of studies and commands, or hold a published text
+    "jaxbandit/certify/__init__.py",
+    "jaxbandit/certify/errata.py",
+    "jaxbandit/cli/certificate.py",
+    "jaxbandit/search/traces.py",
+    "jaxbandit/studies/entries.py",
+    "jaxbandit/studies/sections.py",
+    "jaxbandit/studies/study_file.py",
+    "docs/errata.md",
+}
+
+
+def test_retired_words_stay_out():
+    files = [*modules(), *PACKAGE.rglob("*.toml"), ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in files}
+    found = {name: RETIRED.findall(text) for name, text in texts.items()}
+    assert {name for name, words in found.items() if words} == STILL_READ
+
+
+@pytest.mark.parametrize("text", ["the world", "Worlds differ", "by luck", "a policy is told alpha"])
+def test_a_retired_word_is_noticed(text):
+    assert RETIRED.search(text)
+    kept = 'best of both worlds, "Best-of-Both-Worlds", plots/both_worlds.py, cannot be told apart'
+    assert not RETIRED.search(kept)

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.studies import keywords, sections
 
 GOOD = """
 import jaxbandit as jb
@@ -20,6 +21,11 @@ jb.simulate([policy, jb.Exp3()], jb.Switching(environment, growth=1.6), horizon=
 step, state = jb.step(policy, environment), jb.start(policy, environment)
 scale: float = policy.initial_scale
 jb.plots.regret_curves(ds, "regret.png")
+grid, family = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6]), jb.Family(environment, {"gap": (0.01, 0.6)})
+jb.Study(horizon=100, num_seeds=8, policies=[policy, {"name": "exp3"}], environments=[grid], record=[1, 100])
+jb.Study(horizon=100, num_seeds=8, policies=policy, environments=(grid,), tune={"parameters": ["initial_scale"]})
+jb.tune(policy, family, horizon=100, parameters={"initial_scale": (0.1, 40.0)}, steps=4)
+jb.worst(policy, family, horizon=[100, 200], method="gradient", test_seeds=64)
 jb.load("results").regret.mean()
 """
 # A line, and what the checker says of it.
@@ -29,6 +35,12 @@ BAD = {
     "jb.UniINF()": 'Argument missing for parameter "horizon"',
     "jb.UniING(horizon=1_000)": '"UniING" is not a known attribute',
     "jb.simulate(policy, environment, horizon=1_000, num_seed=8)": 'No parameter named "num_seed"',
+    "jb.Study(hurizon=3, num_seeds=8, policies=[policy], environments=[grid])": 'No parameter named "hurizon"',
+    "jb.Study(horizon=3, policies=[policy], environments=[grid])": 'Argument missing for parameter "num_seeds"',
+    "jb.Study(horizon=3, num_seeds='8', policies=[policy], environments=[grid])": "cannot be assigned",
+    "jb.tune(policy, family, horizon=100, parameters=['initial_scale'], stepz=4)": 'No parameter named "stepz"',
+    "jb.tune(policy, family, horizon=100)": 'Argument missing for parameter "parameters"',
+    "jb.worst(policy, family, horizon=100, metod='gradient')": 'No parameter named "metod"',
     "policy.initial_scale = 3.0": 'Attribute "initial_scale" is read-only',
 }
 
@@ -36,6 +48,18 @@ BAD = {
 def test_every_registered_class_is_a_public_name():
     for cls in (*jb.POLICIES.values(), *jb.ENVIRONMENTS.values()):
         assert getattr(jb, cls.__name__) is cls
+
+
+def test_keyword_arguments_are_the_fields_that_are_checked():
+    """The types of the keyword arguments name the keys of the classes that check them, and the required ones."""
+    for typed, checked, elsewhere in [
+        (keywords.StudyKeywords, jb.Study, set()),
+        (keywords.TuneKeywords, sections.Tune, {"environments"}),
+        (keywords.WorstKeywords, sections.Worst, {"parameters", "horizons"}),
+    ]:
+        fields = {name: field for name, field in checked.model_fields.items() if name not in elsewhere}
+        assert set(typed.__annotations__) == set(fields)
+        assert typed.__required_keys__ == {name for name, field in fields.items() if field.is_required()}
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def latex(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    r"""Returns text for a cell or heading of Markdown: one line, no column marks, no HTML, no links, no emphasis.
+    r"""Returns text for an entry or heading in Markdown: one line, no column marks, no HTML, no links, no emphasis.
 
     Example:
       >>> markdown("a|b <i> [x](y) *z*")
@@ -54,7 +54,7 @@ def markdown(text: str) -> str:
 
 
 def spreadsheet(text: str) -> str:
-    """Returns text for a cell of a CSV file; an apostrophe keeps a spreadsheet from reading it as a formula.
+    """Returns text for an entry of a CSV file; an apostrophe keeps a spreadsheet from reading it as a formula.
 
     Example:
       >>> spreadsheet("=HYPERLINK(1)"), spreadsheet("uniinf")

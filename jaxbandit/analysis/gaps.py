@@ -162,6 +162,9 @@ def _fit(log_t: np.ndarray) -> np.ndarray:
 def order(family: Family, rounds: np.ndarray, sigma: float = 1.0) -> np.ndarray:
     """Returns the order sigma K^(1 - 1/alpha) T^(1/alpha) of the worst case, without a constant."""
     if family.moment_order is None:
-        raise ValueError("the environments declare no moment_order, and the order of the worst case needs it")
+        raise ValueError(
+            "the worst case's order needs moment_order, which the environments do not declare; "
+            "add moment_order = 1.5 to their entries"
+        )
     power = 1 / family.moment_order
     return sigma * family.num_arms ** (1 - power) * np.asarray(rounds, np.float64) ** power

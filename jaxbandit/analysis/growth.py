@@ -6,6 +6,7 @@ one game stay together, whatever their correlation.
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import xarray as xr
@@ -72,9 +73,9 @@ def slope(
     if kind == "log":
         found = statistics.bootstrap_interval(np.einsum("r,...rn->...n", weights, curves), level, num_resamples, seed)
     else:
-        cells = curves.reshape(-1, *curves.shape[-2:])
+        pairs = curves.reshape(-1, *curves.shape[-2:])
         resamples = statistics.resamples(statistics.batched(curves).shape[-1], num_resamples, seed)
-        fits = [_exponent(cell, weights, resamples, level) for cell in cells]
+        fits = [_exponent(pair, weights, resamples, level) for pair in pairs]
         found = Interval(*(np.reshape(part, template.shape) for part in zip(*fits, strict=True)))
     text = f"bootstrap over seeds (studentised, {num_resamples} resamples), {100 * level:g}%"
     window = {"first": round(float(rounds[inside][0])), "last": round(float(rounds[inside][-1])), "kind": kind}
@@ -157,7 +158,7 @@ def exponent_digits(low: float, high: float, model_error: float) -> int:
     return 1 if max((high - low) / 2, model_error) >= 0.05 else 2
 
 
-def gain_ratio(regret: xr.DataArray, *, level: float = 0.95, cells: int = 1) -> xr.Dataset:
+def gain_ratio(regret: xr.DataArray, *, level: float = 0.95, entries: int = 1, cells: int | None = None) -> xr.Dataset:
     """Tests whether the gain per doubling of t has stopped rising, as it does if regret grows like log t.
 
     The gain of the last doubling is divided by that of the doubling three earlier. Growth like log t gives 1,
@@ -168,8 +169,9 @@ def gain_ratio(regret: xr.DataArray, *, level: float = 0.95, cells: int = 1) -> 
 
     Args:
       regret: An array with dimensions ``seed`` and ``round``.
-      level: Coverage of the interval; with ``cells``, of all intervals at once.
-      cells: Number of intervals in the table that this one stands in (Bonferroni's correction).
+      level: Coverage of the interval; with ``entries``, of all intervals at once.
+      entries: Number of entries of the table, each with such an interval (Bonferroni's correction).
+      cells: The old name of ``entries``.
 
     Returns:
       ``ratio``, ``stderr`` (of its logarithm), ``low``, ``high``, ``verdict``. If a mean gain is not positive, the
@@ -182,6 +184,13 @@ def gain_ratio(regret: xr.DataArray, *, level: float = 0.95, cells: int = 1) -> 
       >>> str(found.verdict.values)
       'open'
     """
+    if cells is not None:
+        warnings.warn(
+            "gain_ratio(cells=) is now called entries; the old name is still read in this release",
+            FutureWarning,
+            stacklevel=2,
+        )
+        entries = cells
     statistics.check_level(level)
     rounds = np.asarray(regret["round"].values, np.float64)
     if not enough_doublings(rounds):
@@ -199,18 +208,18 @@ def gain_ratio(regret: xr.DataArray, *, level: float = 0.95, cells: int = 1) -> 
     with np.errstate(divide="ignore", invalid="ignore"):
         log_ratio = np.where(positive, np.log(means[1] / means[0]), np.nan)
         influence = later / means[1][..., None] - earlier / means[0][..., None]
-    found = statistics.skewed_interval(np.where(positive[..., None], influence, np.nan), 1 - (1 - level) / cells)
+    found = statistics.skewed_interval(np.where(positive[..., None], influence, np.nan), 1 - (1 - level) / entries)
     low, high = np.exp(log_ratio + found.low), np.exp(log_ratio + found.high)
     verdict = np.select(
         [~positive, (low >= FLAT[0]) & (high <= FLAT[1]), low > FLAT[1], high < FLAT[0]],
         ["falling", "logarithmic", "faster", "transient"],
         "open",
     )
-    corrected = f", corrected for {cells} intervals" if cells > 1 else ""
+    corrected = f", corrected for {entries} intervals" if entries > 1 else ""
     attrs = {"band": f"Hall's t over seeds, {100 * level:g}%{corrected}", "flat": FLAT}
     limits = Interval(np.exp(log_ratio), found.stderr, low, high)
-    cell = template.isel(round=0, drop=True)
-    return statistics.as_dataset(limits, cell, "ratio", attrs).assign(verdict=cell.astype(object).copy(data=verdict))
+    pair = template.isel(round=0, drop=True)
+    return statistics.as_dataset(limits, pair, "ratio", attrs).assign(verdict=pair.astype(object).copy(data=verdict))
 
 
 def onset(
@@ -265,19 +274,19 @@ def onset(
     onset_round = np.where(since.any(axis=-1), starts[np.argmax(since, axis=-1)], np.nan)
 
     mean = gains.mean(axis=-2)
-    cell = template.isel(round=0, drop=True)
-    dims = (*cell.dims, "doubling")
+    pair = template.isel(round=0, drop=True)
+    dims = (*pair.dims, "doubling")
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = mean[..., 1:] / mean[..., :-1]
     return xr.Dataset(
         {
-            "onset": cell.copy(data=onset_round),
-            "passed": cell.copy(data=since[..., -1]),
+            "onset": pair.copy(data=onset_round),
+            "passed": pair.copy(data=since[..., -1]),
             "gain": (dims, mean[..., 1:]),
             "ratio": (dims, ratio),
             "stopped": (dims, stopped),
         },
-        coords={**cell.coords, "doubling": ends[2:]},
+        coords={**pair.coords, "doubling": ends[2:]},
         attrs={
             "band": f"bootstrap (studentised, {num_resamples} resamples), one-sided {100 * level:g}%",
             "margin": margin,

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.game import is_stationary
-from jaxbandit.theory.guarantees import GUARANTEES
+from jaxbandit.theory import assumptions, guarantees
 from jaxbandit.theory.instance import InstanceBound, instance_bound
 
 MOST = 16  # environments of a study whose bounds are computed: each takes up to a few tenths of a second
@@ -19,35 +19,36 @@ Multiples = dict[tuple[str, str], float]  # by labels of policy and environment
 def multiples(stats: xr.Dataset, environments: Mapping[str, Any]) -> Multiples:
     """Returns final mean regret over the bound times log T, for pairs that have a bound.
 
-    A pair has none if no bound binds the policy, if the environment changes or its laws are not known, and if the study
-    sweeps the moment that the policy is given. The class is that of the environment's declared moment.
+    A pair has none if no bound binds the policy, if the policy is outside its assumptions, if the environment changes
+    or its laws are not known, and if the study sweeps the moment that the policy is given. The class is that of the
+    environment's declared moment.
 
     Args:
-      stats: A summary with dimensions ``policy`` and ``environment``.
+      stats: A summary with dimensions ``policy`` and ``environment``; its attributes name the pairs outside.
       environments: The environments by label; the others have no bound.
     """
-    policies = {str(label): name for label in stats.policy.values if (name := _bound_name(str(label)))}
+    policies = [str(label) for label in stats.policy.values if _may_be_bound(str(label))]
+    outside = assumptions.outside_of(stats.attrs)
     environments = {label: one for label, one in environments.items() if hasattr(one, "points") and is_stationary(one)}
     if not policies or len(environments) > MOST:
         return {}
     found: Multiples = {}
     for environment in map(str, stats.environment.values):
         bound = _bound(environments.get(environment))
-        for policy, name in policies.items() if bound else ():
+        for policy in policies if bound else ():
             mean = stats.regret_mean.sel(policy=policy, environment=environment).dropna("round")
-            if bound is None or not mean.size:
+            if bound is None or not mean.size or (policy, environment) in outside:
                 continue
-            multiple = bound.multiple(name, float(mean[-1]), float(mean["round"][-1]))
+            multiple = bound.multiple(policy, float(mean[-1]), float(mean["round"][-1]))
             if multiple is not None and np.isfinite(multiple):
                 found[policy, environment] = multiple
     return found
 
 
-def _bound_name(label: str) -> str:
-    """Returns the registry name in a policy's label if a bound may bind it, else an empty text."""
-    name, _, inside = label.partition("[")
-    bound = name in GUARANTEES and GUARANTEES[name].binding_class is not None
-    return name if bound and "moment_" not in inside else ""
+def _may_be_bound(label: str) -> bool:
+    """Returns whether a bound may bind the policy of a label: not if the label has the moment that it is given."""
+    row = guarantees.of(label)
+    return row is not None and row.binding_class is not None and "moment_" not in label
 
 
 def _bound(environment: Any) -> InstanceBound | None:

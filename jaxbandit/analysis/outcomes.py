@@ -9,7 +9,9 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import final, risk
+from jaxbandit.analysis.multiples import multiples
 from jaxbandit.studies import recorded
+from jaxbandit.theory import assumptions
 
 TAIL = 0.99  # the quantile that tables show beside the mean
 NONE = (math.nan, math.nan, math.nan)
@@ -36,6 +38,8 @@ class Outcome:
       telling: Whether a policy wins its median game in this environment. If none does, the gap is too small for the
         horizon, and readers see no share of lost games.
       failed: Broken games: games whose state was not finite.
+      multiple: Mean regret over the asymptotic lower bound times log T; NaN if no bound binds the policy here.
+      outside: Whether the policy is outside its assumptions.
       values: The swept values of the pair.
     """
 
@@ -52,6 +56,8 @@ class Outcome:
     lost: tuple[float, float, float]
     telling: bool
     failed: int
+    multiple: float
+    outside: bool
     values: dict[str, Any]
 
     def row(self) -> dict[str, Any]:
@@ -67,8 +73,10 @@ class Outcome:
             "regret_q99": self.tail,
         }
         numbers |= dict(zip(("lost_rate", "lost_low", "lost_high"), self.lost, strict=True))
+        numbers["multiple_of_bound"] = self.multiple
         row |= {name: _finite(value) for name, value in numbers.items()}
-        return row | {"failed": self.failed} | {name: _finite(value) for name, value in self.values.items()}
+        row |= {"failed": self.failed, "outside_assumptions": self.outside}
+        return row | {name: _finite(value) for name, value in self.values.items()}
 
 
 def outcomes(
@@ -79,18 +87,21 @@ def outcomes(
     Args:
       ds: A dataset by ``policy`` and ``environment``, with every seed or as a summary.
       stats: Its ``final_summary``, if that has been computed.
-      environments: The environments by label, for shares of lost games; by default those of the study that the dataset
-        carries, if they can be rebuilt without importing anything.
+      environments: The environments by label, for lost games and lower bounds; by default those of the study
+        that the dataset carries, if they can be rebuilt without importing anything.
     """
     stats = final.final_summary(ds) if stats is None else stats
     known = recorded_environments(ds) if environments is None else environments
+    times, outside = multiples(stats.assign_attrs(ds.attrs), known), assumptions.outside_of(ds.attrs)
     found = []
     for environment in map(str, stats.environment.values):
         gaps = risk.gaps_of(known[environment]) if environment in known else None
         ends = {str(p): at_the_end(stats.sel(policy=p, environment=environment)) for p in stats.policy.values}
         telling = gaps is not None and any(risk.tells([_median(at)], int(at["round"]), gaps) for at in ends.values())
         for policy, at in ends.items():
-            found.append(_outcome(policy, environment, at, _lost(ds, at, gaps), telling))
+            pair = policy, environment
+            bound = times.get(pair, math.nan)
+            found.append(_outcome(*pair, at, _lost(ds, at, gaps), telling, bound, pair in outside))
     return found
 
 
@@ -126,7 +137,15 @@ def _median(at: xr.Dataset) -> float:
     return float(at.regret_quantile.sel(quantile=0.5)) if 0.5 in at["quantile"].values else math.nan
 
 
-def _outcome(policy: str, environment: str, at: xr.Dataset, lost: tuple[float, float, float], telling: bool) -> Outcome:
+def _outcome(
+    policy: str,
+    environment: str,
+    at: xr.Dataset,
+    lost: tuple[float, float, float],
+    telling: bool,
+    multiple: float,
+    outside: bool,
+) -> Outcome:
     quantiles = {float(level): float(at.regret_quantile.sel(quantile=level)) for level in at["quantile"].values}
     return Outcome(
         policy=policy,
@@ -142,6 +161,8 @@ def _outcome(policy: str, environment: str, at: xr.Dataset, lost: tuple[float, f
         lost=lost,
         telling=telling,
         failed=max(0, int(at.failed)),  # -1: not played yet
+        multiple=multiple,
+        outside=outside,
         values={str(name): at[name].item() for name in at.coords if name not in _AXES},
     )
 

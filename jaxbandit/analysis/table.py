@@ -10,26 +10,33 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import escapes
+from jaxbandit.analysis.multiples import NOTE
 from jaxbandit.analysis.outcomes import Outcome, outcomes
 from jaxbandit.analysis.rounding import fixed, place
 from jaxbandit.checks import check_choice
 from jaxbandit.dataset.labels import shown
 from jaxbandit.dataset.results import labelled
+from jaxbandit.theory.assumptions import OUTSIDE
 
-LOST_NOTE = "lost: share of games with regret above T Δ / 4, Δ the smallest gap, with exact 95 % limits"
+NUMBERS = ("mean ± s.e.", "median", "99 %", "lost", "× bound")  # headings of the numbers
+NOTES = {
+    "lost": "lost: share of games with regret above T Δ / 4, Δ the smallest gap, with exact 95 % limits",
+    "× bound": f"× bound: {NOTE}",
+}
 
 
 def table(ds: xr.Dataset, format: str = "markdown", *, environments: Mapping[str, Any] | None = None) -> str:
     """Returns final regret of every policy in every environment as a table.
 
-    LaTeX and Markdown have the mean with its standard error, the median, the 99 % quantile and the share of lost games.
-    CSV has the same numbers unrounded, one pair a row, with limits, counts and swept values. Labels are escaped: none
-    is read as a command, as HTML or as a formula of a spreadsheet.
+    LaTeX and Markdown have the mean with its standard error, the median, the 99 % quantile, the share of lost games and
+    the multiple of the asymptotic lower bound; a policy outside its assumptions has these words beside its name. CSV
+    has the same numbers unrounded, one pair a row, with limits, counts and swept values. Labels are escaped: none is
+    read as a command, as HTML or as a formula of a spreadsheet.
 
     Args:
       ds: A dataset that ``simulate`` or ``load`` returned.
       format: ``"latex"`` (for a document that loads booktabs), ``"markdown"`` or ``"csv"``.
-      environments: The environments by label, for shares of lost games. Datasets of a study carry their environments.
+      environments: The environments by label, for lost games and bounds. Datasets of a study carry them.
 
     Example:
       >>> import jaxbandit as jb
@@ -60,19 +67,19 @@ def rows_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def to_markdown(found: Sequence[Outcome]) -> str:
     """Returns outcomes as a table in GitHub's Markdown."""
-    heads, rows = cells(found)
+    heads, rows = entries(found)
     lines = [
         heads,
         ["---"] * 2 + ["---:"] * (len(heads) - 2),
-        *([escapes.markdown(cell) for cell in row] for row in rows),
+        *([escapes.markdown(entry) for entry in row] for row in rows),
     ]
-    note = f"\n{LOST_NOTE}\n" if "lost" in heads else ""
+    note = "".join(f"\n{sentence}\n" for sentence in notes(heads))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n" + note
 
 
 def to_latex(found: Sequence[Outcome]) -> str:
     """Returns outcomes as a LaTeX table for a document that loads booktabs."""
-    heads, rows = cells(found)
+    heads, rows = entries(found)
     out = [
         r"% needs \usepackage{booktabs}",
         rf"\begin{{tabular}}{{ll{'r' * (len(heads) - 2)}}}",
@@ -85,28 +92,33 @@ def to_latex(found: Sequence[Outcome]) -> str:
         shown = [row[0] if row[0] != before else "", *row[1:]]
         out.append(" & ".join(map(escapes.latex, shown)) + r" \\")
         before = row[0]
-    note = [rf"% {LOST_NOTE}"] if "lost" in heads else []
-    return "\n".join([*out, r"\bottomrule", r"\end{tabular}", *note, ""])
+    return "\n".join([*out, r"\bottomrule", r"\end{tabular}", *(f"% {note}" for note in notes(heads)), ""])
 
 
 WRITERS: dict[str, Callable[[Sequence[Outcome]], str]] = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}
 
 
-def cells(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
+def entries(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
     """Returns the headings and the rows of a table for readers; a column that would be empty is left out."""
-    heads = ["environment", "policy", "mean ± s.e.", "median", "99 %", "lost"]
-    rows = [[shown(one.environment), shown(one.policy), *number_cells(one)] for one in found]
+    heads = ["environment", "policy", *NUMBERS]
+    rows = [[shown(one.environment), shown(one.policy) + _remark(one), *number_entries(one)] for one in found]
     kept = [n for n in range(len(heads)) if n < 3 or any(row[n] != "–" for row in rows)]
     return [heads[n] for n in kept], [[row[n] for n in kept] for row in rows]
 
 
-def number_cells(one: Outcome) -> list[str]:
-    """Returns mean, median, 99 % quantile and share of lost games as text, to the place of the error of the mean."""
+def notes(heads: Sequence[str]) -> list[str]:
+    """Returns sentences about the columns of a table, given their headings."""
+    return [note for head, note in NOTES.items() if head in heads]
+
+
+def number_entries(one: Outcome) -> list[str]:
+    """Returns the numbers under ``NUMBERS`` as text; regret has the digits that the error of the mean allows."""
     at = place(one.stderr, one.mean)
     mean = fixed(one.mean, at)
     error = f" ± {fixed(one.stderr, at)}" if math.isfinite(one.stderr) else ""  # one seed has none
     lost = rate_text(one.lost) if one.telling else "–"
-    return [f"{mean}{error}", fixed(one.median, at), fixed(one.tail, at), lost]
+    multiple = f"{one.multiple:.2g}" if math.isfinite(one.multiple) else "–"
+    return [f"{mean}{error}", fixed(one.median, at), fixed(one.tail, at), lost, multiple]
 
 
 def rate_text(rate: tuple[float, float, float]) -> str:
@@ -122,9 +134,14 @@ def rate_text(rate: tuple[float, float, float]) -> str:
     return f"{share} % ({low} to {high})"
 
 
+def _remark(one: Outcome) -> str:
+    return f" ({OUTSIDE})" if one.outside else ""
+
+
 def _csv_cell(value: Any) -> Any:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
+    value = int(value) if isinstance(value, bool) else value
     return escapes.spreadsheet(value) if isinstance(value, str) else value
 
 

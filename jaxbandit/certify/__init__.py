@@ -7,19 +7,40 @@ past. ``certificates`` plays the games and gathers all of it.
 
 import warnings
 
-from jaxbandit.certify.certificates import HORIZON as HORIZON
-from jaxbandit.certify.certificates import NUM_SEEDS as NUM_SEEDS
-from jaxbandit.certify.certificates import QUICK_HORIZON as QUICK_HORIZON
-from jaxbandit.certify.certificates import QUICK_SEEDS as QUICK_SEEDS
-from jaxbandit.certify.certificates import Certified as Certified
-from jaxbandit.certify.certificates import broken as broken
-from jaxbandit.certify.certificates import certify as certify
-from jaxbandit.certify.certificates import default_environments as default_environments
-from jaxbandit.certify.certificates import holds as holds
-from jaxbandit.certify.certificates import read_environments as read_environments
-from jaxbandit.certify.certificates import run_controls as run_controls
-from jaxbandit.certify.certificates import tables as tables
-from jaxbandit.certify.certificates import tolerance as tolerance
+from jaxbandit.certify.certificates import (
+    HORIZON,
+    NUM_SEEDS,
+    QUICK_HORIZON,
+    QUICK_SEEDS,
+    Certified,
+    broken,
+    certify,
+    default_environments,
+    holds,
+    read_environments,
+    run_controls,
+    tables,
+    tolerance,
+)
+
+__all__ = [
+    "HORIZON",
+    "NUM_SEEDS",
+    "QUICK_HORIZON",
+    "QUICK_SEEDS",
+    "Certified",
+    "broken",
+    "certificates",
+    "certify",
+    "default_environments",
+    "errata",
+    "holds",
+    "outcome",
+    "read_environments",
+    "run_controls",
+    "tables",
+    "tolerance",
+]
 
 
 def __getattr__(name: str):

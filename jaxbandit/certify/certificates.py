@@ -18,12 +18,13 @@ from jaxbandit.certify.conditional import conditional, no_conditional
 from jaxbandit.certify.expectations import EXPECTATIONS, LEVEL, compared, games_of
 from jaxbandit.certify.facts import FACTS, SUMS, Certified, tolerance
 from jaxbandit.certify.outcome import tables as tables
-from jaxbandit.certify.parts import Arrays, Parts, part_name, seed_ranges
+from jaxbandit.certify.parts import part_name, seed_ranges
 from jaxbandit.engine import Engine, Job, Timing, best_fixed_arms, run_job
 from jaxbandit.environments import Bernoulli, Gaussian, Pareto, StudentT, Switching
 from jaxbandit.game import Environment, at_horizon
 from jaxbandit.policies import UniINF, UniINFVariant
 from jaxbandit.progress import Progress, bar
+from jaxbandit.store.parts import Arrays, Parts
 from jaxbandit.studies import entries, study
 
 HORIZON, NUM_SEEDS = 10_000, 1_280  # times eight environments: 1e8 seed-rounds
@@ -32,7 +33,7 @@ RECORDED = ("violations", "worst", "at", "sums", "last_growth")
 
 # Variants of uniINF with a mistake; the certificate must detect each of them.
 CONTROLS: dict[str, dict[str, Any]] = {
-    "threshold doubled": {"threshold": 0.5},
+    "threshold doubled": {"threshold_constant": 0.5},
     "no clip": {"scale_loss": "raw"},
     "1 - x dropped": {"damped": False},
     "skipped in the scale too": {"scale_loss": "skip"},

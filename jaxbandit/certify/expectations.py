@@ -67,12 +67,12 @@ class Games:
         return math.sqrt(2) * self.S_1 + 2 ** (2 - 3 / a) * self.sigma * (self.T / self.k_log_t) ** (1 / a)
 
     def threshold(self, constant: float) -> float:
-        """The M at which constant M^(1 - alpha) sigma^alpha = gap / 4."""
+        """Returns the M at which constant M^(1 - alpha) sigma^alpha = gap / 4."""
         assert self.gap is not None
         return (4 * constant * self.sigma**self.alpha / self.gap) ** (1 / (self.alpha - 1))
 
     def small_skips(self, M: float) -> float:
-        """The bound of the sum of skipped losses below M: M times their number."""
+        """Returns the bound of the sum of skipped losses below M: M times their number."""
         return M * max(0.0, 1 + math.log(4 * M / self.S_1) / math.log(self.step))
 
 

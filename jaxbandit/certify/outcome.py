@@ -1,5 +1,6 @@
 """The outcome of a certificate in words: the facts, the expectations and the single-step bounds as tables."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,19 @@ class Listing(NamedTuple):
 def listings(ds: xr.Dataset) -> list[Listing]:
     """Returns the three tables of a certificate."""
     return [_facts(ds), _expectations(ds), _steps(ds)]
+
+
+def rows(ds: xr.Dataset) -> list[dict[str, Any]]:
+    """Returns the numbers of every fact, expectation and single-step bound; None if a number is not finite."""
+    found = []
+    for kind in ("fact", "expectation", "conditional"):
+        names = [str(name) for name, values in ds.data_vars.items() if set(values.dims) == {"environment", kind}]
+        for environment in ds.environment.values:
+            for one in ds[kind].values:
+                at = ds.sel({"environment": environment, kind: one})
+                numbers = {name: value if math.isfinite(value := at[name].item()) else None for name in names}
+                found.append({"kind": kind, "name": str(one), "environment": str(environment)} | numbers)
+    return found
 
 
 def tables(ds: xr.Dataset) -> Sequence[Any]:

@@ -44,8 +44,8 @@ def _tails(found: Inspection) -> Table:
     table = new_table("arm", "mean", *fractions, "stable", title=title, right=["mean", *fractions])
     for n in np.argsort(found.means, kind="stable"):
         indices = zip(found.tail_index[:, n], found.tail_low[:, n], found.tail_high[:, n], strict=True)
-        cells = [_interval(*numbers) for numbers in indices]
-        table.add_row(Text(found.arms[n]), f"{found.means[n]:.5g}", *cells, "yes" if found.stable[n] else "no")
+        entries = [_interval(*numbers) for numbers in indices]
+        table.add_row(Text(found.arms[n]), f"{found.means[n]:.5g}", *entries, "yes" if found.stable[n] else "no")
     if len(found.arms) > 1:
         typical = ["" if np.isnan(index) else f"{index:.2f}" for index in found.typical_index]
         table.add_row("median", f"{np.median(found.means):.5g}", *typical, "")

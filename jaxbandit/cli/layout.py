@@ -3,6 +3,8 @@
 No form cuts a word. A pipe gets one line per row without boxes, so that other programs can search and sort it.
 """
 
+import json
+import pathlib
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -100,6 +102,14 @@ def say_place(console: Console, kind: str, path: object) -> None:
 def say_next(console: Console, command: str) -> None:
     """Prints the command that usually follows."""
     console.print(Text.assemble(("next: ", "bold"), command), highlight=False, soft_wrap=True)
+
+
+def print_json(
+    title: str, directory: pathlib.Path, horizon: int, seed: int, results: list[dict[str, Any]], **more: Any
+) -> None:
+    """Prints the results of a command for programs: one object with the same first keys in every command."""
+    about = {"title": title, "directory": str(directory), "horizon": horizon, "seed": seed}
+    print(json.dumps(about | more | {"results": results}, indent=1))
 
 
 def plain(table: Table) -> list[str]:

@@ -1,7 +1,7 @@
 """Facts about the machine: versions, devices, how policies are played on it, and a verdict."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from rich.table import Table
 
 from jaxbandit.cli.layout import facts_table, new_table
-from jaxbandit.engine import cards_summary, code_cache, explained, llvm_summary, native_unavailable, usable_cores
+from jaxbandit.engine import Measured, code_cache, explained, llvm_summary, native_unavailable, usable_cores
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.types import public_fields
 from jaxbandit.version import __version__, commit
@@ -18,8 +18,16 @@ from jaxbandit.version import __version__, commit
 Ways = dict[tuple[str, str], list[str]]  # policies by (way, reason)
 
 
-def verdict(ways: Ways) -> tuple[bool, str]:
+def verdict(ways: Ways, devices: Sequence[Measured]) -> tuple[bool, str]:
     """Returns whether everything is as it should be, and a sentence that says so or what to do."""
+    for device in devices:
+        if device.differing:
+            return False, (
+                f"WRONG BITS: {device.name} computes other results than recorded, in {', '.join(device.differing)}. "
+                "Do not use its results, and report the line that `jaxbandit bench` prints"
+            )
+        if device.failed:
+            return False, f"A CARD FAILED: {'; '.join(device.failed)}. `nvidia-smi` shows the state of the cards"
     if native_unavailable():
         return False, (
             "SLOW: LLVM cannot be used here, so JAX's scan plays, 20 to 50 times slower. "
@@ -32,7 +40,7 @@ def verdict(ways: Ways) -> tuple[bool, str]:
     return True, f"OK: all shipped policies are played by machine code on {cores} core{'s' * (cores != 1)}"
 
 
-def machine_table() -> Table:
+def machine_table(cores: Measured, cards: Measured) -> Table:
     """Returns a table of versions, cores, devices, the engine's way, dtype and the cache of compiled code."""
     devices = jax.devices()
     return facts_table(
@@ -41,8 +49,8 @@ def machine_table() -> Table:
             "python, numpy": f"{sys.version.split()[0]}, {np.__version__}",
             "jax, jaxlib": f"{jax.__version__}, {metadata.version('jaxlib')}",
             "llvmlite": llvm_summary(),
-            "cores": str(usable_cores()),
-            "NVIDIA cards": cards_summary(),
+            "cores": f"{cores.name}; {cores.result()}" if cores.usable else str(usable_cores()),
+            "NVIDIA cards": f"{cards.name}; {cards.result()}" if cards.usable else f"none: {cards.name}",
             "JAX devices": f"{len(devices)} x {devices[0].device_kind} ({jax.default_backend()})",
             "games are played by": _way(),
             "dtype": 'float32; simulate(..., dtype="float64") plays the same code in float64',

@@ -59,12 +59,15 @@ def endings(formats: str) -> list[str]:
 
 
 def changes(
-    assigned: list[str] | None, horizon: int | None, num_seeds: int | None, seed: int | None
+    assigned: list[str] | None, horizon: int | None, num_seeds: int | None, seed: int | None, section: str = ""
 ) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
-    """Returns the function that changes a study's content as the options say; None if they say nothing."""
+    """Returns the function that changes a study's content as the options say; None if they say nothing.
+
+    A command that plays a section of the study names it: its own number of seeds and horizons change too.
+    """
     from jaxbandit.cli.overrides import overridden
 
     values = {"horizon": horizon, "num_seeds": num_seeds, "seed": seed}
     if not assigned and all(value is None for value in values.values()):
         return None
-    return functools.partial(overridden, changes=assigned or (), **values)
+    return functools.partial(overridden, changes=assigned or (), section=section, **values)

@@ -8,7 +8,6 @@ import xarray as xr
 from rich.console import Console
 
 from jaxbandit.analysis import final
-from jaxbandit.analysis.multiples import multiples
 from jaxbandit.analysis.outcomes import outcomes
 from jaxbandit.cli import layout, tables
 from jaxbandit.store import seal
@@ -22,7 +21,7 @@ def show_regret(console: Console, study: Study, ds: xr.Dataset, stats: xr.Datase
     """Prints final regret for every environment, and sentences about its columns and about broken games."""
     environments = environments_of(study, stats)
     found = outcomes(ds, stats, environments)
-    shown = tables.regret_tables(found, stats, multiples(stats, environments), grouped=layout.on_terminal())
+    shown = tables.regret_tables(found, stats, grouped=layout.on_terminal())
     layout.say(console, f"pseudo-regret after {int(stats['round'][-1]):,} rounds")
     for table in shown:
         layout.show(console, table)

@@ -7,18 +7,21 @@ from typing import Any
 from jaxbandit.grid import suggest
 
 
-def overridden(content: dict[str, Any], changes: Sequence[str], **values: Any) -> dict[str, Any]:
+def overridden(content: dict[str, Any], changes: Sequence[str], section: str = "", **values: Any) -> dict[str, Any]:
     """Returns a study's content with other values.
 
     Args:
       content: The content of a study file.
       changes: Texts such as ``policies.0.initial_scale=1,4``: the keys to a value, joined by dots, and the value in
         TOML. A list may be written without brackets, and text without quotes.
+      section: A section with a number of seeds or horizons of its own, which are replaced too.
       **values: Values of keys at the top; None leaves a key as it is.
 
     Example:
       >>> overridden({"policies": [{"name": "uniinf"}]}, ["policies.0.initial_scale=1,4"], horizon=100)
       {'policies': [{'name': 'uniinf', 'initial_scale': [1, 4]}], 'horizon': 100}
+      >>> overridden({"worst": {"horizons": [10, 100]}}, [], "worst", horizon=50, num_seeds=8)
+      {'worst': {'num_seeds': 8}, 'horizon': 50, 'num_seeds': 8}
     """
     content = _copied(content)
     for change in changes:
@@ -26,7 +29,12 @@ def overridden(content: dict[str, Any], changes: Sequence[str], **values: Any) -
         if not equals or not place.strip():
             raise ValueError(f"--set {change!r} has no value; write KEY=VALUE, such as policies.0.initial_scale=1,4")
         _put(content, place.strip().split("."), _value(value.strip()), change)
-    return content | {name: value for name, value in values.items() if value is not None}
+    given = {name: value for name, value in values.items() if value is not None}
+    if isinstance(table := content.get(section), dict):
+        if "horizon" in given:
+            table.pop("horizons", None)
+        table |= {name: value for name, value in given.items() if name == "num_seeds"}
+    return content | given
 
 
 def _put(content: Any, keys: Sequence[str], value: Any, change: str) -> None:

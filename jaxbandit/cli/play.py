@@ -45,7 +45,7 @@ def run(
     ] = None,
     dask: Annotated[str | None, typer.Option(help="Play on the workers of this Dask scheduler (HOST:PORT).")] = None,
     coordinator: Annotated[
-        str | None, typer.Option(help="Not needed any more: processes meet in the directory.")
+        str | None, typer.Option(hidden=True, help="Not needed any more: processes meet in the directory.")
     ] = None,
     num_processes: Annotated[
         int | None, typer.Option(help="Number of processes that share the study; default Slurm's.")
@@ -85,29 +85,19 @@ def run(
         return
     talk = not (quiet or as_json)  # this process may have taken the place of one that was lost
     from jaxbandit.analysis import final, outcomes
-    from jaxbandit.analysis.multiples import multiples
     from jaxbandit.cli import outcome
 
     stats = final.final_summary(ds)
     written = outcome.write(ds, directory)
     if as_json:
         about = {
-            "title": plan.title,
-            "directory": str(directory),
-            "horizon": plan.horizon,
-            "seed": plan.seed,
             "cells_played": report.played,
             "cells_found": report.found,
             "compile_seconds": round(report.timing.compile_seconds, 3),
             "run_seconds": round(report.timing.run_seconds, 3),
         }
-        environments = outcome.environments_of(plan, stats)
-        times = multiples(stats, environments)
-        rows = [
-            one.row() | {"multiple_of_bound": times.get((one.policy, one.environment))}
-            for one in outcomes.outcomes(ds, stats, environments)
-        ]
-        print(json.dumps(about | {"results": rows}, indent=1))
+        rows = [one.row() for one in outcomes.outcomes(ds, stats, outcome.environments_of(plan, stats))]
+        layout.print_json(plan.title, directory, plan.horizon, plan.seed, rows, **about)
     if talk:
         outcome.show_regret(console, plan, ds, stats, directory)
         _say_cells(console, report)

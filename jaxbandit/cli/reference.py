@@ -66,13 +66,20 @@ def inspect(
 
 
 def doctor() -> None:
-    """Says whether everything works here, and shows versions, cores, devices and how each policy is played."""
+    """Says whether everything works here, and shows versions, cores, devices and how each policy is played.
+
+    It also compares the bits of the cores and of NVIDIA cards with recorded ones, and exits with 1 if they differ.
+    """
     from jaxbandit.cli import machine_facts
+    from jaxbandit.engine import checked
     from jaxbandit.policies import POLICIES
 
     console = layout.make_console()
     ways = machine_facts.ways_of(POLICIES)
-    good, sentence = machine_facts.verdict(ways)
+    devices = checked("cpu"), checked("gpu")
+    good, sentence = machine_facts.verdict(ways, devices)
     layout.say(console, sentence, style="bold green" if good else "bold yellow")
-    layout.show(console, machine_facts.machine_table())
+    layout.show(console, machine_facts.machine_table(*devices))
     layout.show(console, machine_facts.ways_table(ways))
+    if any(device.differing for device in devices):
+        raise typer.Exit(1)

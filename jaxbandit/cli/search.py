@@ -1,12 +1,11 @@
 """The commands ``jaxbandit sensitivity``, ``jaxbandit tune`` and ``jaxbandit worst``."""
 
-import json
 import pathlib
 import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -17,11 +16,16 @@ from jaxbandit.cli.options import (
     FORMATS,
     Data,
     Formats,
+    Horizon,
     Json,
+    NumSeeds,
     Out,
     Quick,
     Quiet,
+    Seed,
+    Set,
     StudyFile,
+    changes,
     endings,
     results_directory,
 )
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     from jaxbandit.search.study import Found
 
 KEPT_STEPS = "the steps so far are kept"
-KEPT_RESULTS = "finished results are kept"
+KEPT_POINTS = "finished points are kept"
 
 
 def sensitivity(
@@ -43,6 +47,10 @@ def sensitivity(
     out: Out = None,
     quick: Quick = False,
     data: Data = None,
+    assigned: Set = None,
+    horizon: Horizon = None,
+    num_seeds: NumSeeds = None,
+    seed: Seed = None,
     quiet: Quiet = False,
     as_json: Json = False,
     formats: Formats = FORMATS,
@@ -52,16 +60,19 @@ def sensitivity(
     from jaxbandit.sensitivity import tables
 
     directory, console = results_directory(study, out, quick), layout.make_console(silent=quiet or as_json)
-    began = time.perf_counter()
+    began, change = time.perf_counter(), changes(assigned, horizon, num_seeds, seed, "sensitivity")
+    plan = Study.load(study_path(study), data, quick=quick, change=change)
     results = asked.run(
-        Study.load(study_path(study), data, quick=quick),
+        plan,
         directory,
         engine=Engine(progress=not (quiet or as_json)),
         notice=lambda kind, there: layout.say(console, f"{asked.KINDS[kind]}: {'found' if there else 'playing'}"),
     )
     figures = asked.draw(results, directory / "figures", formats=endings(formats))
     if as_json:
-        print(json.dumps({kind: tables.rows(ds) for kind, ds in results.items()}, indent=1))
+        by_kind = {kind: tables.rows(ds) for kind, ds in results.items()}
+        rows = [{"kind": kind} | row for kind, some in by_kind.items() for row in some]
+        layout.print_json(plan.title, directory, plan.horizon, plan.seed, rows, **by_kind)  # as up to 0.1 too
     for kind, ds in results.items():
         layout.show(console, tables.table(ds), keys=3)
         for sentence in tables.remarks(ds):
@@ -78,6 +89,10 @@ def tune(
     out: Out = None,
     quick: Quick = False,
     data: Data = None,
+    assigned: Set = None,
+    horizon: Horizon = None,
+    num_seeds: NumSeeds = None,
+    seed: Seed = None,
     quiet: Quiet = False,
     as_json: Json = False,
     stop: threading.Event,
@@ -88,12 +103,14 @@ def tune(
     from jaxbandit.search.figures import search_curves
 
     directory, console = results_directory(study, out, quick), layout.make_console(silent=quiet or as_json)
-    began = time.perf_counter()
-    found = _searched(Study.load(study_path(study), data, quick=quick), directory, console, stop, searches.tune_study)
+    began, change = time.perf_counter(), changes(assigned, horizon, num_seeds, seed, "tune")
+    plan = Study.load(study_path(study), data, quick=quick, change=change)
+    found = _searched(plan, directory, console, stop, searches.tune_study)
     for one in found:
         search_curves(one.ds, one.path.with_suffix(".png"), f"{shown(one.policy)}, tuned")
     if as_json:
-        _print_json(study, directory, tables.tune_json(found))
+        rows = tables.tune_json(found)
+        layout.print_json(plan.title, directory, plan.horizon, plan.seed, rows, study=str(study))
     if not (quiet or as_json):
         layout.show(console, tables.tune_table(found), keys=2)
         for one in found:
@@ -108,6 +125,10 @@ def worst(
     out: Out = None,
     quick: Quick = False,
     data: Data = None,
+    assigned: Set = None,
+    horizon: Horizon = None,
+    num_seeds: NumSeeds = None,
+    seed: Seed = None,
     quiet: Quiet = False,
     as_json: Json = False,
     stop: threading.Event,
@@ -118,8 +139,9 @@ def worst(
     from jaxbandit.search.figures import search_curves, worst_curves
 
     directory, console = results_directory(study, out, quick), layout.make_console(silent=quiet or as_json)
-    began = time.perf_counter()
-    found = _searched(Study.load(study_path(study), data, quick=quick), directory, console, stop, searches.worst_study)
+    began, change = time.perf_counter(), changes(assigned, horizon, num_seeds, seed, "worst")
+    plan = Study.load(study_path(study), data, quick=quick, change=change)
+    found = _searched(plan, directory, console, stop, searches.worst_study)
     figures = []
     for environment in dict.fromkeys(one.environment for one in found):
         here = [one for one in found if one.environment == environment]
@@ -133,7 +155,8 @@ def worst(
             paths = [one.path.with_suffix(".png") for one in here]
             figures += [search_curves(one.ds, p, t) for one, p, t in zip(here, paths, titles, strict=True)]
     if as_json:
-        _print_json(study, directory, tables.worst_json(found))
+        rows = tables.worst_json(found)
+        layout.print_json(plan.title, directory, plan.horizon, plan.seed, rows, study=str(study))
     if not (quiet or as_json):
         layout.show(console, tables.worst_table(found), keys=3)
         for one in found:
@@ -160,10 +183,6 @@ def _searched(
         layout.say(console, f"{shown(one.policy)}{around}: searched in {duration(time.perf_counter() - began)}")
         began = time.perf_counter()
     return found
-
-
-def _print_json(study: pathlib.Path, directory: pathlib.Path, rows: list[dict[str, Any]]) -> None:
-    print(json.dumps({"study": str(study), "directory": str(directory), "results": rows}, indent=1))
 
 
 def _say_the_rest(console: Console, found: list["Found"]) -> None:

@@ -2,14 +2,13 @@
 
 import math
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import xarray as xr
 from rich.table import Table
 
-from jaxbandit.analysis.multiples import NOTE, Multiples
+from jaxbandit.analysis import table as result_table
 from jaxbandit.analysis.outcomes import Outcome
-from jaxbandit.analysis.table import LOST_NOTE, number_cells
 from jaxbandit.cli.layout import facts_table, new_table
 from jaxbandit.dataset import labels
 from jaxbandit.runs.forecast import Forecast
@@ -21,15 +20,12 @@ from jaxbandit.theory import assumptions
 MOST_ROWS = 200  # of regret on the terminal; all are in the dataset
 
 
-def regret_tables(
-    found: Sequence[Outcome], stats: xr.Dataset, times: Multiples | None = None, grouped: bool = True
-) -> list[Table]:
+def regret_tables(found: Sequence[Outcome], stats: xr.Dataset, grouped: bool = True) -> list[Table]:
     """Returns a table of final regret for every environment.
 
     Args:
       found: The outcomes of the study's pairs.
       stats: The summary that they come from.
-      times: Regret as multiples of asymptotic lower bounds, for the pairs that have one.
       grouped: Whether the swept values of a policy stand below its name, and not beside it.
     """
     by_environment: dict[str, list[Outcome]] = {}
@@ -38,14 +34,13 @@ def regret_tables(
     per_table = max(map(len, by_environment.values()), default=1)
     shown = list(by_environment)[: max(1, MOST_ROWS // per_table)]
     counts = len({one.seeds for one in found}) > 1
-    return [_regret_table(by_environment[label], stats, times or {}, grouped, counts) for label in shown]
+    return [_regret_table(by_environment[label], stats, grouped, counts) for label in shown]
 
 
 def notes(tables: Sequence[Table], environments: int, directory: pathlib.Path) -> list[str]:
     """Returns sentences about the columns of tables of regret, and about environments that they leave out."""
     heads = {str(column.header) for table in tables for column in table.columns}
-    said = [LOST_NOTE] if "lost" in heads else []
-    said += [f"× bound: {NOTE}"] if "× bound" in heads else []
+    said = result_table.notes(list(heads))
     if len(tables) < environments:
         rest = environments - len(tables)
         said.append(f"{rest} more environments are not shown. For all: jaxbandit export {directory} --csv")
@@ -67,16 +62,16 @@ def plan_table(forecast: Forecast, directory: pathlib.Path) -> Table:
     )
 
 
-def _regret_table(rows: Sequence[Outcome], stats: xr.Dataset, times: Mapping, grouped: bool, counts: bool) -> Table:
-    numbers = [_cells(one, times, counts) for one in rows]
-    heads = ["mean ± s.e.", "median", "99 %", "lost", "× bound", "seeds"]
+def _regret_table(rows: Sequence[Outcome], stats: xr.Dataset, grouped: bool, counts: bool) -> Table:
+    numbers = [[*result_table.number_entries(one), f"{one.seeds:,}" if counts else "–"] for one in rows]
+    heads = [*result_table.NUMBERS, "seeds"]
     kept = [n for n in range(len(heads)) if n == 0 or any(row[n] != "–" for row in numbers)]
     last = int(stats["round"][-1])
     table = new_table("policy", *(heads[n] for n in kept), title=_heading(rows[0]), right=heads)
     group = None
-    for one, cells in zip(rows, numbers, strict=True):
+    for one, entries in zip(rows, numbers, strict=True):
         name, values = labels.readable(one.policy)
-        remark = _remark(one, stats, last)
+        remark = _remark(one, last)
         if grouped and values:
             if name != group:
                 table.add_row(name)
@@ -84,22 +79,12 @@ def _regret_table(rows: Sequence[Outcome], stats: xr.Dataset, times: Mapping, gr
         else:
             shown = labels.shown(one.policy)
         group = name
-        table.add_row(shown + remark, *(cells[n] for n in kept))
+        table.add_row(shown + remark, *(entries[n] for n in kept))
     return table
 
 
-def _cells(one: Outcome, times: Mapping, counts: bool) -> list[str]:
-    multiple = times.get((one.policy, one.environment))
-    return [
-        *number_cells(one),
-        "–" if multiple is None else f"{multiple:.2g}",
-        f"{one.seeds:,}" if counts else "–",
-    ]
-
-
-def _remark(one: Outcome, stats: xr.Dataset, last: int) -> str:
-    outside = (one.policy, one.environment) in assumptions.outside_of(stats.attrs)
-    words = [assumptions.OUTSIDE] if outside else []
+def _remark(one: Outcome, last: int) -> str:
+    words = [assumptions.OUTSIDE] if one.outside else []
     words += [f"to round {one.rounds:,}"] if one.rounds < last and not math.isnan(one.mean) else []
     return f"\n    ({'; '.join(words)})" if words else ""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.environments import ENVIRONMENTS
-from jaxbandit.grid import GAP, Grid, gap_of, text
+from jaxbandit.grid import GAP, Grid, gap_of, registry_name, text
 from jaxbandit.policies import POLICIES
 from jaxbandit.types import field_values
 
@@ -24,6 +24,11 @@ _RESERVED = {"seed", "round", "arm", "policy", "environment"}  # dimensions of e
 SYMBOLS = {"initial_scale": "S₁", "moment_order": "α", "moment_bound": "σ", "horizon": "T"}
 
 _CLASSES = {name: cls for key, cls in (ENVIRONMENTS | POLICIES).items() for name in (cls.__name__, key)}
+
+# The names that papers give to policies, by registry name and by class: `simulate` names a single policy by its class.
+POLICY_NAMES = {name: str(getattr(cls, "label", name)) for key, cls in POLICIES.items() for name in (key, cls.__name__)}
+# A policy inside another one, with its fields if there are any, as `labels` writes it.
+_INSIDE = re.compile(r"(?<=[\[,])policy=(?P<name>\w+)(?P<fields>\((?:[^()]|\([^()]*\))*\))?,?")
 
 LONG_NAMES = {
     "regret": "pseudo-regret against the best fixed arm so far",
@@ -81,19 +86,35 @@ def labelled_axes(policies: Sequence[tuple[str, Grid]], environments: Sequence[t
 
 
 def labels(grids: Sequence[tuple[str, Grid]]) -> list[str]:
-    """Returns a unique label such as ``uniinf[initial_scale=4]`` for every point, from the values that differ."""
+    """Returns a unique label such as ``uniinf[initial_scale=4]`` for every point, from the values that differ.
+
+    The label of a policy around another one always has the name of the policy inside: ``delayed[policy=ucb1]``.
+    """
     names = []
     for key, grid in grids:
         for row in grid.rows():
-            values = row | _differing(key, grid, grids)
-            inside = ",".join(f"{name}={text(value)}" for name, value in values.items())
-            names.append(f"{key}[{inside}]" if inside else key)
+            inside = _inside(grid) if key in POLICIES else {}
+            values = inside | row | _differing_in_labels(key, grid, grids)
+            shown = ",".join(f"{name}={text(value)}" for name, value in values.items())
+            names.append(f"{key}[{shown}]" if shown else key)
     seen: dict[str, int] = {}
     for n, name in enumerate(names):
         seen[name] = seen.get(name, 0) + 1
         if seen[name] > 1:
             names[n] = f"{name}#{seen[name]}"
     return names
+
+
+def pretty(label: Any) -> str:
+    """Returns the label of a policy with the name that its paper gives it, and that of a policy inside it.
+
+    Example:
+      >>> pretty("uniinf[initial_scale=4]"), pretty("delayed[policy=ucb1,delay=5]"), pretty("mine[a=1]")
+      ('uniINF[initial_scale=4]', 'UCB1, delayed[delay=5]', 'mine[a=1]')
+    """
+    head = str(label).split("[")[0].split("#")[0]
+    ahead, rest = _of_inside(str(label)[len(head) :])
+    return ahead + POLICY_NAMES.get(head, head) + rest
 
 
 def readable(label: Any) -> tuple[str, str]:
@@ -103,17 +124,27 @@ def readable(label: Any) -> tuple[str, str]:
       >>> readable("uniinf[initial_scale=0.25]"), readable("pareto[means=0.5,1,tail_index=1.6]#2"), readable("mine")
       (('uniINF', 'S₁ = 0.25'), ('Pareto', 'means = 0.5,1, tail_index = 1.6, #2'), ('mine', ''))
     """
-    head, bracket, rest = str(label).partition("[")
+    ahead, label = _of_inside(str(label))
+    head, bracket, rest = label.partition("[")
     inside, closed, number = rest.rpartition("]")
     if bracket and not closed:
-        return str(label), ""
+        return label, ""
     if not bracket:
         head, hash_, count = head.partition("#")
         number = hash_ + count
     cls = _CLASSES.get(head)
     values = [value.partition("=") for value in re.split(r",(?=[A-Za-z_.]+=)", inside) if value]
     shown = [f"{SYMBOLS.get(name, name)} = {value}" if equals else name for name, equals, value in values]
-    return getattr(cls, "label", head), ", ".join([*shown, *([number] if number else [])])
+    return ahead + getattr(cls, "label", head), ", ".join([*shown, *([number] if number else [])])
+
+
+def _of_inside(label: str) -> tuple[str, str]:
+    """Returns the name of the policy inside, with a comma, and the label without it unless its fields differ."""
+    found = _INSIDE.search(label)
+    if found is None or found["name"] not in POLICY_NAMES:
+        return "", label
+    rest = label if found["fields"] else (label[: found.start()] + label[found.end() :]).replace(",]", "]")
+    return f"{POLICY_NAMES[found['name']]}, ", rest.replace("[]", "")
 
 
 def shown(label: Any) -> str:
@@ -172,6 +203,21 @@ def _differing(key: str, grid: Grid, grids: Sequence[tuple[str, Grid]]) -> dict[
         for name, value in values.items()
         if name not in grid.axes and any(text(other.get(name)) != text(value) for other in others)
     }
+
+
+def _inside(grid: Grid) -> dict[str, Any]:
+    """Returns the registry name of the policy inside, if the points of a grid are policies around another one."""
+    policy = getattr(grid.points[0], "policy", None)
+    return {} if policy is None else {"policy": registry_name(type(policy), POLICIES)}
+
+
+def _differing_in_labels(key: str, grid: Grid, grids: Sequence[tuple[str, Grid]]) -> dict[str, Any]:
+    """Returns the fields that differ; the policy inside has its fields only if one of the same class has others."""
+    values, inside = _differing(key, grid, grids), _inside(grid)
+    alike = [other for other_key, other in grids if other_key == key and _inside(other) == inside]
+    if inside and len({text(other.points[0].policy) for other in alike}) == 1:
+        values.pop("policy", None)
+    return values
 
 
 def _fields(grid: Grid) -> dict[str, Any]:

@@ -5,11 +5,10 @@ same for NVIDIA cards. ``scan`` is plain JAX and plays everywhere else. The runn
 cores; the tallies of a block are added up in float64. The other packages use the names below.
 """
 
-from jaxbandit.engine.bench import Measured, measured
+from jaxbandit.engine.bench import Measured, checked, measured
 from jaxbandit.engine.checkpoint import Keeper, Snapshot, pack, unpack
 from jaxbandit.engine.checkpoint import join as join_snapshots
 from jaxbandit.engine.gpu.errors import CardError
-from jaxbandit.engine.gpu.fleet import summary as cards_summary
 from jaxbandit.engine.job import Job, by_program, measure_names, state_size, structure
 from jaxbandit.engine.machine import processor, usable_cores
 from jaxbandit.engine.native.cache import status as code_cache
@@ -32,7 +31,7 @@ __all__ = [
     "Timing",
     "best_fixed_arms",
     "by_program",
-    "cards_summary",
+    "checked",
     "code_cache",
     "explained",
     "join_snapshots",

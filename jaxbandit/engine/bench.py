@@ -1,6 +1,7 @@
 """A short check of this machine: whether each kind of device has the recorded bits, and how fast it plays."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 
@@ -19,42 +20,69 @@ class Measured:
 
     Attributes:
       kind: "cpu" or "gpu".
-      name: Their number and name, or the reason why there are none.
-      usable: Whether they can play.
-      differing: The recorded games whose bits differ.
+      name: Their numbers and names, or the reason why there are none.
+      usable: Whether there are some.
+      differing: The recorded games whose bits differ; None if a card failed before all bits were compared.
       nanoseconds: Time per seed-round, by the number of games in flight.
+      failed: Failures of cards.
     """
 
     kind: str
     name: str
     usable: bool = True
-    differing: tuple[str, ...] = ()
+    differing: tuple[str, ...] | None = ()
     nanoseconds: dict[int, float] = dataclasses.field(default_factory=dict)
+    failed: tuple[str, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        """Whether no bit differs and no card failed."""
+        return not (self.differing or self.failed)
 
     def sentence(self) -> str:
         """Returns the result as a part of a line."""
-        if not self.usable:
-            return f"{self.kind}: none ({self.name})"
-        bits = f"bits DIFFER in {', '.join(self.differing)}" if self.differing else "bits as recorded"
-        speed = ", ".join(f"{ns:.3g} ns at {lanes:,} games" for lanes, ns in self.nanoseconds.items())
-        return "; ".join(part for part in (f"{self.kind}: {self.name}", bits, speed) if part)
+        return f"{self.kind}: {self.name}; {self.result()}" if self.usable else f"{self.kind}: none ({self.name})"
+
+    def result(self) -> str:
+        """Returns the bits, the times and the failures."""
+        bits = "not all bits compared" if self.differing is None else "bits as recorded"
+        if self.differing:
+            bits = f"bits DIFFER in {', '.join(self.differing)}"
+        speed = [f"{ns:.3g} ns at {lanes:,} games" for lanes, ns in self.nanoseconds.items()]
+        return "; ".join(part for part in (bits, ", ".join(speed), *(f"FAILED: {one}" for one in self.failed)) if part)
 
 
-def measured(kind: str, policy: Policy, environment: Environment, horizon: int) -> Measured:
-    """Checks the devices of a kind, "cpu" or "gpu", and times games of a pair on them."""
-    games = policy, environment, horizon
+def checked(kind: str) -> Measured:
+    """Checks the bits of the devices of a kind, "cpu" or "gpu", against the recorded digests."""
     if kind == "cpu":
         if reason := native.unavailable():
             return Measured(kind, f"LLVM is not usable: {reason}", usable=False)
-        wrong = tuple(proof.differing(native.compiled))
-        return Measured(kind, f"{machine.usable_cores()} x {_processor()}", True, wrong, _speed(kind, *games))
+        return Measured(
+            kind, f"{machine.usable_cores()} x {_processor()}", True, tuple(proof.differing(native.compiled))
+        )
     try:
         cards = gpu.visible(card.bindings())
-        wrong = tuple(dict.fromkeys(name for one in cards for name in gpu.differing(one)))
-        names = f"{len(cards)} x {cards[0].name} (compute capability {'.'.join(map(str, cards[0].capability))})"
-        return Measured(kind, names, True, wrong, {} if wrong else _speed(kind, *games))
     except gpu.CardError as error:
         return Measured(kind, error.problem, usable=False)
+    wrong, failed = [], []
+    for one in cards:
+        try:
+            place = f" on card {one.number}" if len(cards) > 1 else ""
+            wrong += [name + place for name in gpu.differing(one)]
+            failed += [one.lost] if one.lost else []
+        except gpu.CardError as error:
+            failed.append(error.problem)
+    differing = None if failed and not wrong else tuple(wrong)
+    return Measured(kind, gpu.named(cards, capability=True), True, differing, failed=tuple(failed))
+
+
+def measured(kind: str, policy: Policy, environment: Environment, horizon: int) -> Measured:
+    """Checks the devices of a kind, "cpu" or "gpu", and times games of a pair on them if the bits are as recorded."""
+    found = checked(kind)
+    if not found.usable or (kind == "gpu" and not found.good):
+        return found
+    nanoseconds, failed = _speed(kind, policy, environment, horizon)
+    return dataclasses.replace(found, nanoseconds=nanoseconds, failed=failed)
 
 
 def _processor() -> str:
@@ -63,13 +91,25 @@ def _processor() -> str:
     return f"{compiler.family()} {compiler.host_name()} core"
 
 
-def _speed(kind: str, policy: Policy, environment: Environment, horizon: int) -> dict[int, float]:
-    """Returns the nanoseconds per seed-round, by the number of games; programs are compiled before the clock runs."""
+def _speed(
+    kind: str, policy: Policy, environment: Environment, horizon: int
+) -> tuple[dict[int, float], tuple[str, ...]]:
+    """Returns the nanoseconds per seed-round, by the number of games, and the failures of cards, which end it.
+
+    Programs are compiled before the clock runs.
+    """
     engine, found = Engine(devices=kind, way="native"), {}
     for count in LANES[kind]:
         for rounds in (min(16, horizon), horizon):  # the first run compiles
             timing = Timing()
             job = Job.of([(policy, environment)], count, np.array([rounds]))
-            run(job, engine, lambda numbers, variables: None, lambda done, total: None, timing)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a failure is a part of the result
+                    run(job, engine, lambda numbers, variables: None, lambda done, total: None, timing)
+            except gpu.CardError as error:
+                return found, (error.problem,)
+            if kind == "gpu" and gpu.lost():  # other cards or the CPUs have played
+                return found, tuple(gpu.lost())
         found[count] = 1e9 * timing.run_seconds / job.seed_rounds
-    return found
+    return found, ()

@@ -14,7 +14,7 @@ from jaxbandit.engine.round import Outcome, Tally
 from jaxbandit.engine.shape import Shape
 
 TARGET_SECONDS = 0.2  # a call is kept about this short, for progress and Ctrl-C
-FIRST_ROUNDS = 64  # rounds of the first call, before the speed is known
+FIRST_CALL = 4  # rounds of the first call, in units of the least, before the speed is known
 OUT_BYTES = 32 << 20  # most that one call hands out
 
 
@@ -23,16 +23,17 @@ class Pace:
 
     Args:
       most: The largest number of rounds of a call.
+      least: The smallest, unless fewer are left.
     """
 
-    def __init__(self, most: int | None = None):
-        self._most = most or 1 << 30
-        self.rounds = min(FIRST_ROUNDS, self._most)
+    def __init__(self, most: int | None = None, least: int = 1):
+        self._most, self._least = most or 1 << 30, least
+        self.rounds = min(FIRST_CALL * least, self._most)
 
     def learn(self, rounds: int, seconds: float) -> None:
         """Updates the number of rounds after a call."""
         fitting = int(rounds * TARGET_SECONDS / max(seconds, 1e-5))
-        self.rounds = min(max(fitting, 16), 8 * self.rounds, self._most)
+        self.rounds = min(max(fitting, self._least), 8 * self.rounds, self._most)
 
 
 def play(
@@ -67,7 +68,7 @@ def play(
     block.start(start.fitting(shape) if start else None)
     structure = jax.tree.structure(shape.tally)
     row = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shape.tally)) * block.num_lanes
-    most_stops, most_rounds = max(1, OUT_BYTES // row), int(record[-1])
+    most_recorded, most_rounds = max(1, OUT_BYTES // row), int(record[-1])
     if shape.plan.trace:
         most_rounds = max(1, OUT_BYTES // (8 * (shape.num_arms + 2) * block.num_lanes))
     rounds: list[Outcome] = []
@@ -80,8 +81,8 @@ def play(
             raise InterruptedError("this block of games was stopped because another block was interrupted")
         until = min(t + min(pace.rounds, most_rounds), int(record[-1]))
         count = int(np.searchsorted(record[reached:], until, side="right"))
-        if count > most_stops:
-            count, until = most_stops, int(record[reached + most_stops - 1])
+        if count > most_recorded:
+            count, until = most_recorded, int(record[reached + most_recorded - 1])
         began = time.perf_counter()
         handed_out, traced = block.advance(t, until, record[reached : reached + count])
         pace.learn(until - t, time.perf_counter() - began)

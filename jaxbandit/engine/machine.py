@@ -4,10 +4,13 @@ import hashlib
 import os
 import pathlib
 import platform
+import sys
 
 import jax
 
-TESTED_JAX = ((0, 10), (0, 12))  # the oldest and the newest minor version that CI plays with
+# The oldest and the newest minor versions that CI plays with.
+TESTED_JAX = ((0, 10), (0, 12))
+TESTED_PYTHON = ((3, 11), (3, 13))  # ``import jaxbandit`` refuses older ones
 
 
 def usable_cores() -> int:
@@ -34,6 +37,16 @@ def untested_jax() -> str:
     tested = f"{'.'.join(map(str, oldest))} to {'.'.join(map(str, newest))}"
     install = f"pip install 'jax>={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}'"
     return f"jax {jax.__version__} is installed, but jaxbandit is tested with jax {tested}; to be safe: {install}"
+
+
+def untested_python() -> str:
+    """Returns a sentence if this Python is newer than those that jaxbandit is tested with, else nothing."""
+    found, (oldest, newest) = sys.version_info[:2], TESTED_PYTHON
+    if found <= newest:
+        return ""
+    here, first, last = (".".join(map(str, version)) for version in (found, oldest, newest))
+    install = f"make an environment of a tested one: python{last} -m venv .venv"
+    return f"this is Python {here}, but jaxbandit is tested with Python {first} to {last}; to be safe, {install}"
 
 
 def cache_directory() -> pathlib.Path | None:

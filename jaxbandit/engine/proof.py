@@ -19,7 +19,7 @@ from jaxbandit.engine.shape import Shape
 from jaxbandit.types import field, pytree
 
 LANES, ROUNDS, ENTRIES = 32, 24, 80
-STOPS = np.array([1, 10, ROUNDS])
+RECORD = np.array([1, 10, ROUNDS])
 # Digests of all that the games hand out and of their final states. They change only with the numerics of the package.
 RECORDED = {
     "float32": "2b6cd1c55fabe86881c2b0ad5eb84b0eb514af95ef852d3a79b783e7a43bfe37",
@@ -88,7 +88,7 @@ def played(dtype: str, games_of: Callable[[Shape], Any]) -> str:
         block = games_of(shape).block(leaves, random.game_words(random.seed_words(0), np.arange(LANES)))
         try:
             block.start()
-            handed_out, _ = block.advance(0, ROUNDS, STOPS)
+            handed_out, _ = block.advance(0, ROUNDS, RECORD)
             return digest([*handed_out, *block.carry()])
         finally:
             block.close()

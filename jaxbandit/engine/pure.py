@@ -1,6 +1,7 @@
 """A whole study as one pure function of arrays."""
 
 import functools
+import threading
 from typing import Any
 
 import jax
@@ -10,8 +11,8 @@ from jax import lax
 from jax.core import Tracer
 
 from jaxbandit.checks import MAX_ROUNDS, recorded_rounds
-from jaxbandit.engine import machine, runner, scan, tallies, ways, workers
-from jaxbandit.engine.round import Plan, Tally
+from jaxbandit.engine import blocks, machine, runner, scan, segments, ways, workers
+from jaxbandit.engine.round import Carry, Plan, Tally
 from jaxbandit.engine.shape import Shape
 from jaxbandit.game import Environment, Policy, as_arrays, compensated_add, is_stationary
 from jaxbandit.types import Array
@@ -23,13 +24,17 @@ def play(
     """Plays a whole study as one pure function of arrays, for use under ``jit``, ``vmap``, ``shard_map``.
 
     On a CPU it calls machine code. Under differentiation, on accelerators, and if ``way`` is "scan", it is plain JAX,
-    which takes some 20 to 50 times as long on a CPU. ``simulate`` plays the same games block by block.
+    which takes some 20 to 50 times as long on a CPU. ``simulate`` plays the same games block by block. Ctrl-C stops the
+    machine code within a call of about a fifth of a second; inside of a user's ``jit``, JAX turns the
+    ``KeyboardInterrupt`` into an error of its own that names it.
 
     Args:
       policy: One policy. For a sweep, ``vmap`` over one with stacked fields.
       environment: One environment.
       keys: JAX keys of the games [N], e.g. ``jax.vmap(game_key, (None, 0))(seed, jnp.arange(N))``.
-      record: Increasing rounds [R] at which results are recorded.
+      record: Increasing rounds [R] at which results are recorded. For reverse-mode differentiation (``jax.grad``) pass
+        a list or a NumPy array, because the number of rounds must be known while JAX traces. Derivatives are those of
+        the path: the drawn arms do not change with the parameters.
       way: "native" or "scan"; by default the choice described above.
 
     Returns:
@@ -53,15 +58,19 @@ def play(
     if given.ndim != 1:
         raise ValueError(f"record must be rounds of shape [R], got shape {given.shape}; pass one round T as [T]")
     if not isinstance(given, Tracer):
-        recorded_rounds(MAX_ROUNDS, given.tolist())  # raises if they are not increasing
+        given = recorded_rounds(MAX_ROUNDS, given.tolist())  # raises if they are not increasing
     policy, environment = as_arrays(policy), as_arrays(environment)
     shape = Shape.of(policy, environment, Plan(stationary=is_stationary(environment)))
     leaves = jax.tree.leaves((policy, environment))
     words = jax.random.key_data(keys) if typed else keys
     record = jnp.asarray(given, jnp.int32)
+    given = record if isinstance(given, Tracer) else given
     games = None if way == "scan" else ways.chosen(shape, way)
     if games is None:
-        return _results(shape, leaves, record, _totals_by_scan(shape, leaves, words, record))
+        return _results(shape, leaves, given, _totals_by_scan(shape, leaves, words, given))
+
+    if jax.default_backend() == "cpu" and _are_concrete(leaves, words, record):
+        return _results(shape, leaves, given, _on_host(shape, games, leaves, words, record))
 
     by_scan = functools.partial(_totals_by_scan, shape)
 
@@ -74,18 +83,20 @@ def play(
     @totals.defjvp
     def _totals_jvp(primals: Any, tangents: Any) -> Any:
         leaves, words, record = primals
-        return jax.jvp(lambda leaves: by_scan(leaves, words, record), (leaves,), (tangents[0],))
+        rounds = given if isinstance(given, np.ndarray) else record
+        return jax.jvp(lambda leaves: by_scan(leaves, words, rounds), (leaves,), (tangents[0],))
 
-    return _results(shape, leaves, record, totals(leaves, words, record))
+    return _results(shape, leaves, given, totals(leaves, words, record))
 
 
-def _results(shape: Shape, leaves, record: Array, totals: dict[str, Array]) -> dict[str, Array]:
+def _results(shape: Shape, leaves, record: Any, totals: dict[str, Array]) -> dict[str, Array]:
     """Returns the results of ``play``, made from sums over rounds [R, ..., N]."""
     environment, pulls = shape.pair(leaves)[1], totals["pulls"]
     if shape.plan.stationary:
         means = environment.means(jnp.int32(1))
         regret = jnp.einsum("rkn,k->rn", pulls.astype(means.dtype), means - jnp.min(means))
-        regret = jnp.where(jnp.sum(pulls, axis=1, dtype=jnp.int32) == record[:, None], regret, jnp.nan)
+        rounds = jnp.asarray(record, jnp.int32)[:, None]
+        regret = jnp.where(jnp.sum(pulls, axis=1, dtype=jnp.int32) == rounds, regret, jnp.nan)
     else:
         regret = totals["gap"] + _best_fixed_gap(environment, record)[:, None]
     return {
@@ -94,6 +105,12 @@ def _results(shape: Shape, leaves, record: Array, totals: dict[str, Array]) -> d
         "pulls": jnp.moveaxis(pulls, -1, 0),
         "failed": totals["failed"],
     }
+
+
+def _are_concrete(*arrays: Any) -> bool:
+    """Returns whether the numbers of arrays are known now, outside of ``jit`` and other transformations."""
+    now = lax.neg(jnp.int32(0))  # while JAX traces a function, even the result of known numbers is traced
+    return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((now, arrays)))
 
 
 def _totals_by_call(shape: Shape, games: Any, like: dict, leaves, words: Array, record: Array) -> dict[str, Array]:
@@ -118,25 +135,25 @@ def _totals_by_call(shape: Shape, games: Any, like: dict, leaves, words: Array, 
     return jax.pure_callback(host, like, leaves, words, record, vmap_method="broadcast_all")
 
 
+def _on_host(shape: Shape, games: Any, leaves, words: Array, record: Array) -> dict[str, Array]:
+    """Returns sums over rounds, computed by machine code that Python calls; Python receives Ctrl-C meanwhile."""
+    totals = _play(shape, games, *map(np.asarray, (*leaves, words, record)))
+    return {name: jnp.asarray(values) for name, values in totals.items()}
+
+
 def _play(shape: Shape, games: Any, *arguments: np.ndarray) -> dict[str, np.ndarray]:
     """Plays all games of a pair on every core; uses NumPy alone, because JAX waits for this call to return."""
     *leaves, words, record = arguments
-    threads, parts = machine.usable_cores(), []
+    threads, parts, pace = machine.usable_cores(), [], blocks.Pace()
     lanes = runner.Engine().lanes(games, threads, words.shape[0])
 
-    def play_block(first: int, halt: Any) -> dict[str, np.ndarray]:
+    def play_block(first: int, halt: threading.Event) -> dict[str, np.ndarray]:
         keys = np.ascontiguousarray(words[first : first + lanes].T)
-        block = games.block(_spread(shape, leaves, keys.shape[1], np), keys)
-        block.start()
-        sums, t = tallies.Totals(len(record)), 0
-        for stop in record.tolist():
-            handed_out, _ = block.advance(t, stop, np.asarray([stop]))
-            sums.add(Tally(*jax.tree.unflatten(jax.tree.structure(shape.tally), handed_out)), 1)
-            t = stop
-        return sums.recorded | {"failed": block.carry()[-1]}
+        block, numbers = games.block(_spread(shape, leaves, keys.shape[1], np), keys), np.arange(keys.shape[1])
+        return blocks.play(block, shape, record, numbers, lambda _: None, pace, None, halt)
 
     workers.in_order(play_block, range(0, words.shape[0], lanes), threads, parts.append)
-    return {name: np.concatenate([part[name] for part in parts], axis=-1) for name in parts[0]}
+    return {name: np.moveaxis(np.concatenate([part[name] for part in parts]), 0, -1) for name in parts[0]}
 
 
 def _spread(shape: Shape, leaves, num_lanes: int, numpy: Any) -> list:
@@ -147,37 +164,34 @@ def _spread(shape: Shape, leaves, num_lanes: int, numpy: Any) -> list:
     ]
 
 
-def _totals_by_scan(shape: Shape, leaves, words: Array, record: Array) -> dict[str, Array]:
+def _totals_by_scan(shape: Shape, leaves, words: Array, record: Any) -> dict[str, Array]:
     """Returns sums over rounds in plain JAX: [R, ..., N] each, and ``failed`` [N]."""
     keys, num_lanes = words.T, words.shape[0]
     spread = _spread(shape, leaves, num_lanes, jnp)
 
-    def segment(now, stop):
-        carry, t = now
-        carry = scan.play_to(shape, spread, carry, keys, t, stop)
-        carry, tally = scan.record(shape, carry, stop)
-        return (carry, stop), tally
+    def play(carry: Carry, t: Array) -> Carry:
+        return scan.play_one(shape, spread, carry, keys, t)
 
-    start = scan.begin(shape, spread, num_lanes)
-    (carry, _), tally = lax.scan(segment, (start, jnp.int32(0)), record)
+    def hand_out(carry: Carry, t: Array) -> tuple[Carry, Tally]:
+        return scan.record(shape, carry, t)
+
+    carry, tally = segments.fold(play, hand_out, scan.begin(shape, spread, num_lanes), record)
     sums = {name: jnp.cumsum(total, axis=0) + jnp.cumsum(lost, axis=0) for name, (total, lost) in tally.sums.items()}
     return sums | {"pulls": jnp.cumsum(tally.pulls, axis=0), "failed": carry.failed}
 
 
-def _best_fixed_gap(environment: Environment, record: Array) -> Array:
+def _best_fixed_gap(environment: Environment, record: Any) -> Array:
     """Returns sum_{t<=n} min_i means(t)[i] - min_i sum_{t<=n} means(t)[i] at each recorded n, [R]."""
 
-    def add(t, sums):
+    def add(sums, t):
         (arm, arm_lost), (best, best_lost) = sums
         means = environment.means(t)
         return compensated_add(arm, arm_lost, means), compensated_add(best, best_lost, jnp.min(means))
 
-    def segment(carry, stop):
-        t, sums = carry
-        sums = lax.fori_loop(t + 1, stop + 1, add, sums)
+    def gap(sums, t):
         (arm, arm_lost), (best, best_lost) = sums
         fixed = jnp.argmin(arm)
-        return (stop, sums), (best - arm[fixed]) + (best_lost - arm_lost[fixed])
+        return sums, (best - arm[fixed]) + (best_lost - arm_lost[fixed])
 
     zero, zeros = jnp.zeros(()), jnp.zeros(environment.num_arms)
-    return lax.scan(segment, (jnp.int32(0), ((zeros, zeros), (zero, zero))), record)[1]
+    return segments.fold(add, gap, ((zeros, zeros), (zero, zero)), record)[1]

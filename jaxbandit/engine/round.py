@@ -71,7 +71,8 @@ def play(
     num_arms = carry.pulls.shape[0]
     pulls = jnp.where(arms.one_hot(outcome.arm, num_arms), carry.pulls + 1, carry.pulls)
     sums = {name: compensated_add(*pair, terms[name]) for name, pair in carry.sums.items()}
-    return Carry(after, pulls, sums, first_failure(carry.failed, t, outcome.arm, after)), outcome
+    failed = first_failure(carry.failed, t, outcome.arm, after, most_axes=1)
+    return Carry(after, pulls, sums, failed), outcome
 
 
 def record(plan: Plan, carry: Carry, t: Array) -> tuple[Carry, Tally]:

@@ -22,9 +22,9 @@ from jaxbandit.engine import blocks, gpu, machine, native, scan, tallies, ways, 
 from jaxbandit.engine.checkpoint import Keeper
 from jaxbandit.engine.job import Job
 from jaxbandit.engine.shape import Shape
+from jaxbandit.engine.stacking import distinct, stacked, taken
 from jaxbandit.game import Environment, Policy
 from jaxbandit.progress import Progress
-from jaxbandit.types import shared_leaves
 
 MOST_LANES = 4096  # most lanes of a block
 BLOCK_BYTES = 64 << 20  # most memory of a block's games
@@ -108,6 +108,8 @@ class Engine:
                 return games, games.threads
             except native.UnsupportedError:
                 pass  # the CPUs cannot play it natively either, and the next line warns
+            except gpu.CardLostError as error:
+                gpu.warn_once(f"{error.problem}. The CPUs play instead; no result is lost", gpu.NO_CARD_LEFT)
             except gpu.CardError as error:
                 if self.devices == "gpu":
                     raise
@@ -115,23 +117,33 @@ class Engine:
         found = ways.chosen(shape, self.way)
         if isinstance(found, native.Games):
             return found, self.cores()
-        return scan.Games(shape, self.jax_devices()), 1
+        return workers.apart(lambda: scan.Games(shape, self.jax_devices())), 1
 
-    def lanes(self, games: Any, threads: int, num_lanes: int) -> int:
+    def in_flight(self, shape: Shape, num_lanes: int) -> int:
+        """Returns the number of games of a shape that play at a time if there are ``num_lanes`` of them."""
+        games, threads = self.games(shape)
+        try:
+            return self.lanes(games, threads, num_lanes) * threads
+        finally:
+            _close([games])
+
+    def lanes(self, games: Any, threads: int, num_lanes: int, rows: int = 1) -> int:
         """Returns the number of games of a block: as many as fit its memory, and no fewer blocks than threads.
 
-        If there are many games, each core gets a few blocks, so that a slow core does not delay the others.
+        If there are many games, each core gets a few blocks, so that a slow core does not delay the others. A card
+        gets blocks as large as it can hold instead, because it is fast only if it plays many games at a time. Its
+        memory also holds the tallies of the recorded rounds, the ``rows``.
         """
         if self.block:
             return self.block
-        if isinstance(games, gpu.Games):
-            fitting = games.most_lanes()
+        if on_cards := isinstance(games, gpu.Games):
+            fitting = games.most_lanes(rows)
         else:
             most, size = MOST_LANES, BLOCK_BYTES
             if isinstance(games, scan.Games) and games.platform != "cpu":
                 most, size = SCAN_LANES * games.mesh.size, SCAN_BYTES * games.mesh.size
             fitting = max(64, min(most, size // max(games.lane_bytes, 1)))
-        turns = min(max(num_lanes // threads // TURN_LANES, 1), MOST_TURNS) if threads > 1 else 1
+        turns = min(max(num_lanes // threads // TURN_LANES, 1), MOST_TURNS) if threads > 1 and not on_cards else 1
         each = -(-num_lanes // (threads * turns))
         width = getattr(games, "width", 1)
         even = -(-each // -(-each // fitting))
@@ -143,7 +155,7 @@ def described(games: Any, threads: int) -> str:
     if isinstance(games, native.Games):
         return f"native: {threads} x {platform.machine()} core"
     if isinstance(games, gpu.Games):
-        return f"native: {len(games.cards)} x {games.cards[0].name}"
+        return f"native: {gpu.named(games.cards)}"
     device = games.mesh.devices.flat[0]
     return f"scan: {games.mesh.size} x {device.device_kind} ({device.platform}, {platform.machine()})"
 
@@ -164,8 +176,10 @@ Sink = Callable[[np.ndarray, dict[str, np.ndarray]], None]
 def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing, keeper: Keeper | None = None) -> None:
     """Plays a job block by block; ``sink`` receives each finished block, ``keeper`` sees unfinished ones."""
     began = time.perf_counter()
-    shape = job.shape(trace=bool((job.seed_of < job.trace).all()))
+    shape = workers.apart(lambda: job.shape(trace=bool((job.seed_of < job.trace).all())))
     games, threads = config.games(shape)
+    if keeper and isinstance(games, scan.Games):
+        _check_way(job, shape, config.way)
     timing.devices.add(described(games, threads))
     compiled = time.perf_counter()
     timing.compile_seconds += compiled - began
@@ -181,9 +195,11 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
         if isinstance(error, gpu.NoMemoryError) and config.devices == "gpu":
             raise
         left = job.num_lanes - finished[0]
-        warnings.warn(
-            f"{error.problem}. The CPUs play the {left:,} games that are not finished; no result is lost", stacklevel=3
-        )
+        sentence = f"{error.problem}. The CPUs play the {left:,} games that are not finished; no result is lost"
+        if isinstance(error, gpu.CardLostError):
+            gpu.warn_once(sentence, gpu.NO_CARD_LEFT)
+        else:
+            warnings.warn(sentence, stacklevel=3)
         config = dataclasses.replace(config, devices="cpu", way="native", block=None)
         games, threads = config.games(shape)
         timing.devices.add(described(games, threads))
@@ -196,25 +212,27 @@ def run(job: Job, config: Engine, sink: Sink, progress: Progress, timing: Timing
 def _play(
     job: Job, shape: Shape, games, threads: int, config: Engine, sink: Sink, counter, keeper, first_lane: int = 0
 ) -> None:
-    width = config.lanes(games, threads, job.num_lanes - first_lane)
     traced: list[Any] = []  # games that hand out every round; compiled when a block has a traced seed
     wide = shape.dtype == "float64"
-    (policies, policy_of), (environments, environment_of) = (_distinct(side) for side in zip(*job.pairs, strict=True))
-    stacked = _stacked(policies, shape.dtype), _stacked(environments, shape.dtype)
-    gaps = [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in environments]
-    pace, key = blocks.Pace(config.chunk), random.seed_words(job.seed)
-    said: set[str] = set()  # messages about cards
+    (policies, policy_of), (environments, environment_of) = (distinct(side) for side in zip(*job.pairs, strict=True))
+    leaves = stacked(policies, shape.dtype), stacked(environments, shape.dtype)
+    gaps = workers.apart(
+        lambda: [tallies.Gaps(environment, job.record, shape.plan.stationary) for environment in environments]
+    )
+    # XLA compiles a program for each number of recorded rounds in a call, so the scan has no very short calls.
+    pace = blocks.Pace(config.chunk, least=16 if isinstance(games, scan.Games) else 1)
+    key = random.seed_words(job.seed)
 
     def play(first: int, halt: threading.Event) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         numbers = np.arange(first, min(first + width, job.num_lanes))
         pair_of, seed_of = job.pair_of[numbers], job.seed_of[numbers]
         plays, played_in = policy_of[pair_of], environment_of[pair_of]
         with jax.enable_x64(wide):  # a thread does not inherit this setting
-            playing = games
+            playing: Any = games
             if (seed_of < job.trace).any() and not shape.plan.trace:
                 playing = traced[0] if traced else config.games(job.shape(trace=True))[0]
                 traced.append(playing)
-            parameters = [*_taken(stacked[0], plays), *_taken(stacked[1], played_in)]
+            parameters = [*taken(leaves[0], plays), *taken(leaves[1], played_in)]
             keep = np.flatnonzero(seed_of < job.trace)
             while True:
                 done: list[int] = []
@@ -232,19 +250,22 @@ def _play(
                 except gpu.CardLostError as error:
                     if all(card.lost for card in playing.cards):
                         raise
-                    if (sentence := f"{error.problem}. The other cards play its games") not in said:
-                        said.add(sentence)
-                        warnings.warn(sentence, stacklevel=2)
+                    gpu.warn_once(f"{error.problem}. The other cards play its games")
                     counter.add(-sum(done))
         variables["regret"] = tallies.regret(variables, gaps, played_in, job.record)
         variables.pop("gap", None)
         return numbers, variables
 
     try:
+        width = config.lanes(games, threads, job.num_lanes - first_lane, len(job.record))
         workers.in_order(play, range(first_lane, job.num_lanes, width), threads, lambda played: sink(*played))
     finally:
-        for opened in {id(one): one for one in (games, *traced) if isinstance(one, gpu.Games)}.values():
-            opened.close()
+        _close([games, *traced])
+
+
+def _close(games: list[Any]) -> None:
+    for opened in {id(one): one for one in games if isinstance(one, gpu.Games)}.values():
+        opened.close()
 
 
 class _Counter:
@@ -277,22 +298,10 @@ def way_of(policy: Policy, environment: Environment, measures: Sequence[str], dt
         return "scan" if ways.chosen(job.shape(), way) is None else "native"
 
 
-def _distinct(objects: Sequence[Any]) -> tuple[list[Any], np.ndarray]:
-    """Returns the distinct ones of some objects, and the place of each among them."""
-    places: dict[int, int] = {}
-    of = np.asarray([places.setdefault(id(one), len(places)) for one in objects])
-    by_id = {id(one): one for one in objects}
-    return [by_id[key] for key in places], of
-
-
-def _stacked(objects: Sequence[Any], dtype: str) -> list[tuple[bool, np.ndarray]]:
-    """Stacks every leaf of the objects along a first axis; a leaf that games share is equal in all and kept once."""
-    return [
-        (shared, np.asarray(leaves[0], dtype) if shared else np.stack([np.asarray(leaf, dtype) for leaf in leaves]))
-        for shared, *leaves in zip(shared_leaves(objects[0]), *map(jax.tree.leaves, objects), strict=True)
-    ]
-
-
-def _taken(job_leaves: list[tuple[bool, np.ndarray]], index: np.ndarray) -> list[np.ndarray]:
-    """Returns the leaves of the given points, lanes last; shared leaves stay unchanged."""
-    return [leaf if shared else np.moveaxis(leaf[index], 0, -1) for shared, leaf in job_leaves]
+def _check_way(job: Job, shape: Shape, way: str | None) -> None:
+    """Raises if the scan would play games whose files are named as native ones, because LLVM has failed."""
+    if way_of(*job.pairs[0], job.measures, shape.dtype, way) == "native":
+        raise ValueError(
+            f"{ways.reason(shape)}, and files of native results never hold games of the scan; play this study by the "
+            "scan: jb.run(study, directory, engine=jb.Engine(way='scan'))"
+        )

@@ -34,7 +34,7 @@ def play_to(
     """Plays rounds t + 1 to ``until``."""
 
     def body(i: Array, carry: rounds.Carry) -> rounds.Carry:
-        return _round(shape, leaves, carry, keys, i)[0]
+        return play_one(shape, leaves, carry, keys, i)
 
     return lax.fori_loop(t + 1, until + 1, body, carry)
 
@@ -48,6 +48,11 @@ def _axes(shape: Shape) -> tuple[int | None, ...]:
     return tuple(None if shared else -1 for shared in shape.shared)
 
 
+def play_one(shape: Shape, leaves: Sequence[Array], carry: rounds.Carry, keys: Array, t: Array) -> rounds.Carry:
+    """Plays round t."""
+    return _round(shape, leaves, carry, keys, t)[0]
+
+
 def _round(shape: Shape, leaves: Sequence[Array], carry: rounds.Carry, keys: Array, t: Array) -> tuple[Any, Any]:
     play = jax.vmap(shape.play, in_axes=(list(_axes(shape)), -1, -1, None), out_axes=-1)
     return play(list(leaves), carry, keys, t)
@@ -59,19 +64,19 @@ def _begin(shape: Shape, leaves: Sequence[Array], num_lanes: int) -> rounds.Carr
 
 
 @functools.partial(jax.jit, static_argnames=("shape",), donate_argnames=("carry",))
-def _advance(shape: Shape, leaves, carry: rounds.Carry, keys: Array, t: Array, until: Array, stops: Array) -> tuple:
-    """Plays to ``until`` and hands out a tally for each stop; those of stops beyond ``until`` are meaningless."""
+def _advance(shape: Shape, leaves, carry: rounds.Carry, keys: Array, t: Array, until: Array, recorded: Array) -> tuple:
+    """Plays to ``until`` and hands out a tally for each recorded round; tallies beyond ``until`` are meaningless."""
 
-    def segment(now: tuple[rounds.Carry, Array], stop: Array):
+    def segment(now: tuple[rounds.Carry, Array], last: Array):
         carry, t = now
-        limit = jnp.minimum(stop, until)
+        limit = jnp.minimum(last, until)
         carry = play_to(shape, leaves, carry, keys, t, limit)
         after, tally = record(shape, carry, limit)
-        reached = stop <= until
+        reached = last <= until
         carry = jax.tree.map(lambda a, b: jnp.where(reached, a, b), after, carry)
         return (carry, limit), tally
 
-    (carry, t), tallies = lax.scan(segment, (carry, t), stops)
+    (carry, t), tallies = lax.scan(segment, (carry, t), recorded)
     return play_to(shape, leaves, carry, keys, t, until), tallies
 
 
@@ -156,22 +161,22 @@ class Block:
         """Returns copies of the carry's leaves, lanes last."""
         return [np.array(leaf)[..., : self.num_lanes] for leaf in jax.tree.leaves(self._carry)]
 
-    def advance(self, t: int, until: int, stops: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def advance(self, t: int, until: int, record: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Plays rounds t + 1 to ``until``, as ``native.Block.advance`` does."""
-        shape, count = self.games.shape, len(stops)
+        shape, count = self.games.shape, len(record)
         if shape.plan.trace:
-            return self._advance_traced(t, until, stops)
+            return self._advance_traced(t, until, record)
         room = 1 << max(count - 1, 0).bit_length() if count else 1  # a power of two, so that XLA compiles few programs
         padded = np.full(room, np.iinfo(np.int32).max, np.int32)
-        padded[:count] = stops
+        padded[:count] = record
         self._carry, tallies = _advance(
             shape, self._parameters, self._carry, self._keys, np.int32(t), np.int32(until), padded
         )
         return [np.asarray(leaf)[:count, ..., : self.num_lanes] for leaf in jax.tree.leaves(tallies)], []
 
-    def _advance_traced(self, t: int, until: int, stops: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _advance_traced(self, t: int, until: int, record: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         shape, traced, tallies = self.games.shape, [], []
-        ends = sorted({*stops.tolist(), until})
+        ends = sorted({*record.tolist(), until})
         while t < until:
             end = min(t + TRACED, next(n for n in ends if n > t))
             self._carry, outcome = _advance_traced(
@@ -179,7 +184,7 @@ class Block:
             )
             traced.append([np.asarray(leaf)[: end - t, ..., : self.num_lanes] for leaf in outcome])
             t = end
-            if t in stops:
+            if t in record:
                 self._carry, tally = _record(shape, self._carry, np.int32(t))
                 tallies.append([np.asarray(leaf)[..., : self.num_lanes] for leaf in jax.tree.leaves(tally)])
         shapes = [(*leaf.shape, self.num_lanes) for leaf in jax.tree.leaves(shape.tally)]

@@ -148,9 +148,10 @@ def _means(environment: Environment, rounds: np.ndarray) -> np.ndarray:
         shared = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
         scalar = jax.ShapeDtypeStruct((), np.int32)
         try:
-            _mapped[key] = native.Mapped(
-                lambda *a: jax.tree.unflatten(structure, a[:-1]).means(a[-1]), shared, [scalar]
-            )
+            with native.failures():
+                _mapped[key] = native.Mapped(
+                    lambda *a: jax.tree.unflatten(structure, a[:-1]).means(a[-1]), shared, [scalar]
+                )
         except native.UnsupportedError:
             _mapped[key] = None
     if _mapped[key] is None:

@@ -19,54 +19,58 @@ _said: set[str] = set()
 
 def chosen(shape: Shape, way: str | None = None) -> Any:
     """Returns the native games of a shape, or None if the scan plays them; warns once if the scan is a fallback."""
-    if (sentence := machine.untested_jax()) and sentence not in _said:
-        _said.add(sentence)
-        warnings.warn(sentence, stacklevel=2)
+    for sentence in (machine.untested_jax(), machine.untested_python()):
+        if sentence and sentence not in _said:
+            _said.add(sentence)
+            warnings.warn(sentence, stacklevel=2)
     if way == "scan" or (way is None and jax.default_backend() not in KINDS):
         return None
     if shape in _reasons:
         return None
-    reason = native.unavailable()
-    if not reason:
+    obstacle = native.unavailable()
+    if not obstacle:
         try:
             return native.compiled(shape)
         except native.UnsupportedError as error:
             policy, environment = (type(side).__name__ for side in shape.pair(shape.parameters))
-            reason = f"{policy} in {environment} {_obstacle(error)}"
-    _reasons[shape] = reason
+            obstacle = f"{policy} in {environment} {error}"
+    _reasons[shape] = obstacle
     warnings.warn(
-        f"{reason}; JAX's scan plays the games instead. The results are right, but a CPU takes some 20 to 50 times as "
-        "long (docs/speed.md). To choose the scan without this warning, pass Engine(way='scan')",
+        f"{obstacle}; JAX's scan plays the games instead. The results are right, but a CPU takes some 20 to 50 times "
+        "as long (docs/speed.md). To choose the scan without this warning, pass Engine(way='scan')",
         stacklevel=2,
     )
     return None
+
+
+def reason(shape: Shape) -> str:
+    """Returns the reason why the scan plays a shape instead of machine code; empty if there is none so far."""
+    return _reasons.get(shape, "")
 
 
 def cards(devices: Any, way: str | None) -> list[gpu.Card]:
     """Returns the NVIDIA cards that play, none if the CPUs do.
 
     Cards play if the user asks for them, or if JAX's default device is a GPU. In the second case, the CPUs play if no
-    card is usable, after one message.
+    card is usable, after one message. In both cases they play if all usable cards failed later.
 
     Raises:
       CardError: The user asks for cards, and none is usable.
     """
-    if devices == "gpu":
-        return gpu.usable()
-    if devices is not None or way is not None or jax.default_backend() != "gpu":
+    if devices != "gpu" and (devices is not None or way is not None or jax.default_backend() != "gpu"):
         return []
     try:
-        return gpu.usable()
+        found = gpu.usable()
+        if not found:
+            gpu.warn_once(f"{'; '.join(gpu.lost())}. The CPUs play instead", gpu.NO_CARD_LEFT)
+        return found
     except gpu.CardError as error:
+        if devices == "gpu":
+            raise
         if (sentence := f"{error.problem}. The CPUs play instead") not in _said:
             _said.add(sentence)
             warnings.warn(sentence, stacklevel=3)
         return []
-
-
-def _obstacle(error: native.UnsupportedError) -> str:
-    where = f" at {error.where}" if error.where else ""
-    return f"uses '{error.primitive}'{where}, which has no native rule"
 
 
 def explained(policy: Policy, environment: Environment) -> tuple[str, str]:
@@ -79,5 +83,5 @@ def explained(policy: Policy, environment: Environment) -> tuple[str, str]:
     try:
         native.check(shape)
     except native.UnsupportedError as error:
-        return "scan", f"it {_obstacle(error)}"
+        return "scan", f"it {error}"
     return "native", f"every operation has a rule; vectors of {native.lanes_of(shape)} games"

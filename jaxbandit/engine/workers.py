@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import TypeVar
 
+import jax
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -49,14 +51,21 @@ def in_order(
 
 
 def apart(work: Callable[[], Result]) -> Result:
-    """Returns ``work()``, run on its own thread, so that this thread can receive Ctrl-C while machine code runs."""
+    """Returns ``work()``, run on its own thread, so that this thread can receive Ctrl-C.
+
+    Signals reach the main thread only, and it must not be busy: during a call of machine code Python does not see
+    them, and an interrupt that arrives while JAX collects garbage is lost. The work has this thread's precision and
+    rules of promotion, because a new thread does not inherit them.
+    """
     if threading.current_thread() is not threading.main_thread():
         return work()
     future: Future = Future()
+    wide, promotion = (getattr(jax.config, name) for name in ("jax_enable_x64", "jax_numpy_dtype_promotion"))
 
     def serve() -> None:
         try:
-            future.set_result(work())
+            with jax.enable_x64(wide), jax.numpy_dtype_promotion(promotion):
+                future.set_result(work())
         except BaseException as error:
             future.set_exception(error)
 

@@ -95,6 +95,20 @@ class Huber:
         return True
 
     @property
+    def loss_range(self) -> tuple[float, float] | None:
+        """The smallest interval that holds the observed losses; None if a law does not declare its own."""
+        ranges = [getattr(part, "loss_range", None) for part in self._drawn]
+        known = [found for found in ranges if found is not None]
+        if len(known) < len(ranges):
+            return None
+        return min(low for low, _ in known), max(high for _, high in known)
+
+    @property
+    def symmetric(self) -> bool | None:
+        """Whether the noise is the law's and symmetric; None if the law does not declare it."""
+        return False if self.contaminated else getattr(self.law, "symmetric", None)
+
+    @property
     def unique_best(self) -> bool:
         """Whether one arm of the law is better than all others."""
         return self.law.unique_best
@@ -123,6 +137,11 @@ class Huber:
         drawn = self.outliers.loss(t, jnp.asarray(self._outlier_arm(arm), jnp.int32), key_loss)
         clean = self.law.loss(t, arm, key_loss)
         return jnp.where(outlier, drawn, clean)
+
+    @property
+    def _drawn(self) -> list[Any]:
+        """The laws that losses are drawn from: without outliers, the clean one alone."""
+        return [self.law, self.outliers] if self.contaminated else [self.law]
 
     def _outlier_arm(self, arm: Any) -> Any:
         return arm if self.outliers.num_arms > 1 else 0

@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxbandit import random
 from jaxbandit.arms import pick
+from jaxbandit.environments.laws.points import is_symmetric
 from jaxbandit.environments.measured import truncated_mean
 from jaxbandit.types import Array, field, pytree
 
@@ -127,6 +128,11 @@ class Replay:
         """The smallest and the largest loss of the table."""
         losses = self._sign * float(np.max(self.scale)) * np.asarray(self.losses, np.float64)
         return float(losses.min()), float(losses.max())
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether every column is symmetric around its mean; in stored order, where nothing is random, it is."""
+        return self.order == "stored" or all(is_symmetric(self.points(arm)) for arm in range(self.num_arms))
 
     @property
     def unique_best(self) -> bool:

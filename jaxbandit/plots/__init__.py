@@ -17,30 +17,53 @@ import xarray as xr
 
 from jaxbandit.analysis import comparison
 from jaxbandit.plots import common, heat, style
-from jaxbandit.plots.ablation import ablation as ablation
-from jaxbandit.plots.atlas import atlas as atlas
-from jaxbandit.plots.atlas import winners as winners
-from jaxbandit.plots.both_worlds import both_worlds as both_worlds
-from jaxbandit.plots.common import RESAMPLES as RESAMPLES
-from jaxbandit.plots.common import environments_of as environments_of
-from jaxbandit.plots.common import labelled as labelled
-from jaxbandit.plots.curves import growth_curves as growth_curves
-from jaxbandit.plots.curves import regret_curves as regret_curves
-from jaxbandit.plots.curves import slope_guide as slope_guide
-from jaxbandit.plots.decomposition import PARTS as PARTS
-from jaxbandit.plots.decomposition import balance as balance
-from jaxbandit.plots.decomposition import decomposition as decomposition
-from jaxbandit.plots.exceedance import exceedance as exceedance
-from jaxbandit.plots.gains import gains as gains
-from jaxbandit.plots.game import game as game
-from jaxbandit.plots.game import trace_game as trace_game
-from jaxbandit.plots.headline import headline as headline
-from jaxbandit.plots.heat import heat_map as heat_map
-from jaxbandit.plots.sweep import sweep as sweep
-from jaxbandit.plots.watch import watch as watch
-from jaxbandit.plots.worst_gap import worst_gap as worst_gap
-from jaxbandit.plots.worst_gap import worst_gaps as worst_gaps
+from jaxbandit.plots.ablation import ablation
+from jaxbandit.plots.atlas import atlas, winners
+from jaxbandit.plots.both_worlds import both_worlds
+from jaxbandit.plots.common import RESAMPLES, environments_of, labelled
+from jaxbandit.plots.curves import growth_curves, regret_curves, slope_guide
+from jaxbandit.plots.decomposition import PARTS, balance, decomposition
+from jaxbandit.plots.exceedance import exceedance
+from jaxbandit.plots.gains import gains
+from jaxbandit.plots.game import game, trace_game
+from jaxbandit.plots.headline import headline
+from jaxbandit.plots.heat import heat_map
+from jaxbandit.plots.sweep import sweep
+from jaxbandit.plots.watch import watch
+from jaxbandit.plots.worst_gap import worst_gap, worst_gaps
 from jaxbandit.studies.figures import Figure, read_figures
+
+__all__ = [
+    "MANY_SEEDS",
+    "PARTS",
+    "RESAMPLES",
+    "ablation",
+    "atlas",
+    "balance",
+    "bands",
+    "both_worlds",
+    "common",
+    "decomposition",
+    "draw",
+    "environments_of",
+    "exceedance",
+    "gains",
+    "game",
+    "growth_curves",
+    "headline",
+    "heat_map",
+    "labelled",
+    "regret_curves",
+    "slope_guide",
+    "style",
+    "sweep",
+    "tails",
+    "trace_game",
+    "watch",
+    "winners",
+    "worst_gap",
+    "worst_gaps",
+]
 
 MANY_SEEDS = 64  # with this many seeds or more, tails are drawn by default
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import band_note, banded, draw_curve, lowest
-from jaxbandit.plots.common import environment_names, labelled, pretty, scale_regret
+from jaxbandit.plots.common import dagger_note, environment_names, labelled, named, scale_regret
 
 # How each measure is drawn: (label, whether it is divided by the round, whether the axis is logarithmic).
 MEASURES = {"scale": ("scale S", False, True), "skipped": ("share of rounds skipped so far", True, False)}
@@ -68,8 +68,9 @@ def ablation(
                 panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel=text)
             for policy, look in zip(ds.policy.values, looks, strict=True):
                 at = stats.sel(policy=policy, environment=environment)
-                draw_curve(row[-1], rounds, at, look, pretty(policy))
+                draw_curve(row[-1], rounds, at, look, named(ds, policy))
             row[-1].set(xscale="log", xlabel="round", ylabel="mean pseudo-regret")
             scale_regret(row[-1], lowest(stats.sel(environment=environment)))
-        style.legend(figure, grid[0, -1], f"means over seeds; {band_note(stats, ds, list(grid[:, -1]))}")
+        note = f"means over seeds; {band_note(stats, ds, list(grid[:, -1]))}{dagger_note(ds)}"
+        style.legend(figure, grid[0, -1], note)
         return style.save(figure, path, also)

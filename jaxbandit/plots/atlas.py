@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from jaxbandit.analysis.ranks import holm, ranking
 from jaxbandit.plots import style
-from jaxbandit.plots.common import axis_name, axis_values, labelled, pretty
+from jaxbandit.plots.common import axis_name, axis_values, dagger, labelled, pretty
 
 
 def winners(
@@ -32,7 +32,7 @@ def winners(
     Returns:
       A dataset. It has by ``y`` and ``x`` the ``winner`` (its place in ``policy``, -1 if there is no environment),
       ``margin`` (the share of the runner-up's regret that it saves), ``sure`` (whether it beats every other policy
-      significantly), and the ``mean`` by ``policy``.
+      significantly), ``outside`` (whether it is outside its assumptions there), and the ``mean`` by ``policy``.
     """
     ds = labelled(ds)
     there = ds.regret.isel(round=-1).notnull().all(["seed", "environment"])
@@ -49,7 +49,7 @@ def winners(
     places = [axis_values(ds, name, environments or {}) for name in (y, x)]
     axes = [np.unique(values[~_missing(values)]) for values in places]
     shape = tuple(map(len, axes))
-    winner, sure = np.full(shape, -1), np.zeros(shape, bool)
+    winner, sure, outside = np.full(shape, -1), np.zeros(shape, bool), np.zeros(shape, bool)
     margin, mean = np.full(shape, np.nan), np.full((*shape, ds.sizes["policy"]), np.nan)
     for e, (at_y, at_x) in enumerate(zip(*places, strict=True)):
         row, column = np.flatnonzero(axes[0] == at_y), np.flatnonzero(axes[1] == at_x)
@@ -60,6 +60,7 @@ def winners(
             raise ValueError(f"two environments share {y} = {at_y} and {x} = {at_x}; choose with environments = [...]")
         best, second = np.argsort(means[e], kind="stable")[:2]
         winner[cell], mean[cell] = best, means[e]
+        outside[cell] = bool(dagger(ds.isel(policy=best, environment=e)))
         margin[cell] = 1 - means[e][best] / means[e][second] if means[e][second] > 0 else np.nan
         sure[cell] = bool((np.delete(corrected[e, best], best) < 1 - level).all())
     return xr.Dataset(
@@ -67,6 +68,7 @@ def winners(
             "winner": (("y", "x"), winner),
             "margin": (("y", "x"), margin),
             "sure": (("y", "x"), sure),
+            "outside": (("y", "x"), outside),
             "mean": (("y", "x", "policy"), mean),
         },
         coords={"y": axes[0], "x": axes[1], "policy": ds.policy.values},
@@ -117,9 +119,8 @@ def atlas(
             margin, sure = float(found.margin[row, column]), bool(found.sure[row, column])
             look = {"facecolor": colours[n], "edgecolor": "white", "linewidth": 0, "hatch": None if sure else "////"}
             panel.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **look))
-            text = pretty(found.policy.values[n]) + (
-                f"\n{margin:+.0%}".replace("+", "−") if np.isfinite(margin) else ""
-            )
+            text = pretty(found.policy.values[n]) + ("†" if found.outside[row, column] else "")
+            text += f"\n{margin:+.0%}".replace("+", "−") if np.isfinite(margin) else ""
             box = None if sure else {"facecolor": colours[n], "edgecolor": "none", "pad": 1.0}
             panel.text(column, row, text, ha="center", va="center", fontsize=style.letters(), bbox=box)
         panel.set(xlim=(-0.5, found.sizes["x"] - 0.5), ylim=(-0.5, found.sizes["y"] - 0.5))
@@ -133,6 +134,7 @@ def atlas(
             f"numbers: the share of the runner-up's regret that is saved after {int(ds['round'][-1]):,} rounds\n"
             f"{found.attrs['test']}"
         )
+        note += "\n† outside its assumptions" if found.outside.any() else ""
         style.legend(figure, None, note, handles=handles)
         return style.save(figure, path, also)
 

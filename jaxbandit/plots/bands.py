@@ -40,20 +40,20 @@ def with_bands(
     for policy in ds.policy.values:
         for environment in ds.environment.values:
             where = {"policy": policy, "environment": environment}
-            cell = played(ds.regret.sel(where).load())
-            if cell.sizes["seed"] < 2 or not cell.size:
+            games = played(ds.regret.sel(where).load())
+            if games.sizes["seed"] < 2 or not games.size:
                 continue
             found = statistics.band(
-                cell, level=level, method=method, simultaneous=simultaneous, num_resamples=RESAMPLES
+                games, level=level, method=method, simultaneous=simultaneous, num_resamples=RESAMPLES
             )
-            inside = where | {"round": cell["round"].values}
+            inside = where | {"round": games["round"].values}
             low.loc[inside], high.loc[inside], said = found.low.values, found.high.values, found.attrs["band"]
     return stats.assign(regret_low=low, regret_high=high).assign_attrs(band=said)
 
 
-def played(cell: xr.DataArray) -> xr.DataArray:
+def played(games: xr.DataArray) -> xr.DataArray:
     """Selects one policy in one environment, [seed, round], without unplayed rounds and unfinished games."""
-    return cell.transpose("seed", "round").dropna("round", how="all").dropna("seed", how="any")
+    return games.transpose("seed", "round").dropna("round", how="all").dropna("seed", how="any")
 
 
 def draw_curve(

@@ -1,5 +1,6 @@
 """Helpers that all figures share: datasets in one form, their environments, names and axes of regret."""
 
+import itertools
 import pathlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,6 +66,13 @@ def named(ds: xr.Dataset, policy: Any, environments: Sequence[Any] | None = None
     """
     shown = np.atleast_1d(ds.environment.values) if environments is None else environments
     return pretty(policy) + ("†" if assumptions.remark(ds.attrs, policy, shown) else "")
+
+
+def dagger(at: xr.Dataset) -> str:
+    """Returns the dagger if one of the pairs that a curve is drawn from is outside its assumptions, else nothing."""
+    outside = assumptions.outside_of(at.attrs)
+    pairs = itertools.product(np.atleast_1d(at.policy.values), np.atleast_1d(at.environment.values))
+    return "†" if any((str(policy), str(environment)) in outside for policy, environment in pairs) else ""
 
 
 def dagger_note(ds: xr.Dataset, each: bool = False) -> str:
@@ -143,7 +151,7 @@ def axis_values(ds: xr.Dataset, name: str, environments: Mapping[str, Any]) -> n
     elif held.dtype.kind == "f":
         values = np.where(np.isnan(held), asked, held)
     else:
-        return held
+        return _of_one_arm([environments.get(str(label)) for label in ds.environment.values], name, held)
     if np.isnan(values).all():
         if name in ("gap", "unit") and not environments:
             raise ValueError(
@@ -154,6 +162,17 @@ def axis_values(ds: xr.Dataset, name: str, environments: Mapping[str, Any]) -> n
         known = [str(key) for key in ds.coords if ds[key].dims in (("policy",), ("environment",))]
         raise ValueError(f"no policy or environment has a {name!r}; {suggest(name, [*known, 'gap', 'unit'])}")
     return values
+
+
+def _of_one_arm(environments: Sequence[Any], name: str, held: np.ndarray) -> np.ndarray:
+    """Returns the values of the one arm whose value differs among environments, or what the dataset holds."""
+    values = [getattr(environment, name, None) for environment in environments]
+    if all(value is not None and np.ndim(value) == 1 for value in values) and len(set(map(np.size, values))) == 1:
+        table = np.asarray(values, np.float64)
+        differs = (table != table[0]).any(0)
+        if differs.sum() == 1:
+            return table[:, int(np.argmax(differs))]
+    return held
 
 
 def _of_environment(environment: Any, name: str) -> float:

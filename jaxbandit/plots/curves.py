@@ -131,14 +131,14 @@ def growth_curves(
         return style.save(figure, path, also)
 
 
-def _fit(cell: xr.DataArray, level: float) -> xr.Dataset | None:
+def _fit(games: xr.DataArray, level: float) -> xr.Dataset | None:
     """Fits the exponent of the end of the run; returns None for a single game or fewer than two rounds."""
-    cell = played(cell.load())
-    rounds = cell["round"].values
+    games = played(games.load())
+    rounds = games["round"].values
     first = rounds[-1] / 2**growth.LAST_DOUBLINGS if rounds.size else 0
-    if cell.sizes["seed"] < 2 or (rounds >= first).sum() < 2:
+    if games.sizes["seed"] < 2 or (rounds >= first).sum() < 2:
         return None
-    return growth.exponent(cell, level=level, num_resamples=comparison.RESAMPLES)
+    return growth.exponent(games, level=level, num_resamples=comparison.RESAMPLES)
 
 
 def _exponent_text(fit: xr.Dataset | None, mean: xr.DataArray) -> str:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from jaxbandit.dataset.results import summary
 from jaxbandit.engine import best_fixed_arms
 from jaxbandit.plots import style
-from jaxbandit.plots.common import environment_name, labelled, pretty
+from jaxbandit.plots.common import dagger_note, environment_name, labelled, named
 
 PARTS = {"div": "Div", "shift": "Shift", "skip_error": "|SkipErr|"}
 BY_ARM, OFF_BEST = "skip_error_by_arm", "|SkipErr| off the best arm"  # the term of the bound, if it was recorded
@@ -59,7 +59,7 @@ def decomposition(
                 panel.text(0.03, 0.96, note, transform=panel.transAxes, va="top", fontsize=style.letters())
         notes = [] if OFF_BEST in terms else ["|SkipErr| counts all arms, including the best one"]
         notes += [] if OPTIONAL["calibration"] in terms else ["the bound also has a term 2σ(K − 1), which is not drawn"]
-        style.legend(figure, panels[0], "; ".join(notes))
+        style.legend(figure, panels[0], "; ".join(notes) + dagger_note(ds, each=True))
         return style.save(figure, path, also)
 
 
@@ -115,7 +115,8 @@ def balance(
                 va="top",
                 fontsize=style.letters(),
             )
-        style.legend(figure, panels[0], "the scale is designed to keep Div and Shift in balance")
+        note = "the scale is designed to keep Div and Shift in balance" + dagger_note(ds, each=True)
+        style.legend(figure, panels[0], note)
         return style.save(figure, path, also)
 
 
@@ -147,5 +148,7 @@ def _cells(ds: xr.Dataset) -> list[dict[str, Any]]:
 
 def _titles(ds: xr.Dataset, environments: Mapping[str, Any] | None) -> list[str]:
     return [
-        f"{pretty(cell['policy'])} in {environment_name(str(cell['environment']), environments)}" for cell in _cells(ds)
+        f"{named(ds, cell['policy'], [cell['environment']])} in "
+        f"{environment_name(str(cell['environment']), environments)}"
+        for cell in _cells(ds)
     ]

@@ -60,13 +60,13 @@ def exceedance(
         for panel, environment in zip(panels, ds.environment.values, strict=True):
             least, fewest = [], 1.0
             for policy, look in zip(ds.policy.values, looks, strict=True):
-                cell = played(ds.regret.sel(policy=policy, environment=environment).load())
-                if not cell.size or cell.sizes["seed"] < 2:
+                games = played(ds.regret.sel(policy=policy, environment=environment).load())
+                if not games.size or games.sizes["seed"] < 2:
                     continue
-                final = np.sort(cell.isel(round=-1).values)
+                final = np.sort(games.isel(round=-1).values)
                 chance = chances(final.size, level)
                 x = final[-chance.games.values]
-                stop = int(cell["round"][-1])
+                stop = int(games["round"][-1])
                 text = named(ds, policy) + ("" if stop == last else f" (to round {stop:,})")
                 # P(R >= x) is constant between two games and drops behind each of them.
                 panel.step(x[::-1], chance.probability[::-1], where="pre", label=text, **look)

@@ -11,13 +11,16 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxbandit.checks import check_whole
+from jaxbandit.dataset.labels import labels
+from jaxbandit.dataset.pairs import checked_pair
 from jaxbandit.engine import measure_names
 from jaxbandit.game import as_arrays
-from jaxbandit.grid import registry_name
+from jaxbandit.grid import as_grid, registry_name
 from jaxbandit.plots import style
 from jaxbandit.plots.common import pretty
 from jaxbandit.policies import POLICIES
 from jaxbandit.simulation import simulate
+from jaxbandit.theory.assumptions import as_attribute, is_outside, remark
 
 MOST = 20_000_000  # numbers that a trace may hold
 KEPT, SKIPPED, LIMIT = "#4A96E8", "#BC3200", "#6B6B6B"  # colours of kept losses, skipped losses and the threshold
@@ -70,16 +73,24 @@ def trace_game(
         with jax.enable_x64(dtype == "float64"):
             parts.append(_rounds(ds.isel(seed=game, traced_seed=game), policy, environment.num_arms, fields))
     out = xr.concat(parts, "policy").assign_coords(policy=list(named))
-    return out.assign_attrs(seed=seed, game=game, horizon=horizon, environment=repr(environment))
+    where = repr(environment)
+    outside = [(name, where) for name, policy in named.items() if is_outside(checked_pair(policy, environment))]
+    attrs = {"seed": seed, "game": game, "horizon": horizon, "environment": where, "outside": as_attribute(outside)}
+    return out.assign_attrs(attrs)
+
+
+def shown_name(ds: xr.Dataset, policy: Any) -> str:
+    """Returns the name of a policy whose game ``trace_game`` returned, with words if it is outside its assumptions."""
+    words = remark(ds.attrs, policy, [ds.attrs.get("environment")])
+    return pretty(policy) + (f" ({words})" if words else "")
 
 
 def _named(policies: Any) -> dict[str, Any]:
     if isinstance(policies, Mapping):
         return {str(name): policy for name, policy in policies.items()}
     listed = list(policies) if isinstance(policies, list | tuple) else [policies]
-    names = [registry_name(type(policy), POLICIES) for policy in listed]
-    seen = [name if names.count(name) == 1 else f"{name}#{n + 1}" for n, name in enumerate(names)]
-    return dict(zip(seen, listed, strict=True))
+    names = labels([(registry_name(type(policy), POLICIES), as_grid(policy)) for policy in listed])
+    return dict(zip(names, listed, strict=True))
 
 
 def _fields(policy: Any, num_arms: int) -> tuple[str, ...]:
@@ -133,7 +144,7 @@ def game(
     venue: str = "",
     also: Sequence[str] = (),
 ) -> Figure:
-    """Draws one game of each policy: a column of panels for a policy, a row for what happens.
+    """Draws one game of each policy, in a column of panels.
 
     The rows are the probabilities x_t by arm, the losses with the threshold (skipped losses are crosses), the scale S_t
     if a policy has one, and regret. All policies play the same seed.
@@ -155,7 +166,7 @@ def game(
     """
     ds = trace_game(policies, environment, horizon=horizon, game=number, seed=seed)
     rows = [_draw_x, _draw_losses, *([_draw_scale] if bool(ds.scale.notnull().any()) else []), _draw_regret]
-    names = [pretty(policy) for policy in ds.policy.values]
+    names = [shown_name(ds, policy) for policy in ds.policy.values]
     titles = names + [""] * (len(rows) - 1) * len(names)
     options = {"columns": len(names), "width": 5.6, "height": 2.0, "ax": ax, "venue": venue}
     with style.panels(titles, title, **options) as (figure, panels):

@@ -13,6 +13,7 @@ from jaxbandit.plots.bands import band_note, banded, draw_curve, lowest
 from jaxbandit.plots.common import (
     axis_name,
     axis_values,
+    dagger,
     environment_name,
     head,
     labelled,
@@ -87,7 +88,8 @@ def sweep(
                 handles["given the true value"] = panel.axvline(1, color="black", linewidth=0.7, linestyle=":")
         aside = ", each point by itself" if simultaneous else ""
         note = f"after {int(ds['round'][-1]):,} rounds; {band_note(stats, ds, panels, aside)}"
-        style.name_curves(figure, panels, note, handles)
+        outside = "\n† outside its assumptions at one of its points or more" if dagger(stats) else ""
+        style.name_curves(figure, panels, note + outside, handles)
         return style.save(figure, path, also)
 
 
@@ -137,9 +139,17 @@ def _draw(panel: Any, curves: Curves, relative: bool) -> None:
     for (label, (values, at)), look in zip(curves.items(), style.looks(curves), strict=True):
         if values is None:  # the policy is not given the value, so its regret is the same along it
             flat = at.isel(policy=[0, 0])
-            draw_curve(panel, ends, flat, look, f"{pretty(label)} (not given)", np.asarray(ends) if relative else 1.0)
+            draw_curve(
+                panel,
+                ends,
+                flat,
+                look,
+                f"{pretty(label)}{dagger(at)} (not given)",
+                np.asarray(ends) if relative else 1.0,
+            )
         else:
-            draw_curve(panel, values, at, look, pretty(label), values if relative else 1.0, marker="o", markersize=3)
+            name = pretty(label) + dagger(at)
+            draw_curve(panel, values, at, look, name, values if relative else 1.0, marker="o", markersize=3)
 
 
 def _scale(panel: Any, curves: Curves, relative: bool) -> None:

@@ -14,8 +14,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.plots import style
-from jaxbandit.plots.common import pretty
-from jaxbandit.plots.game import arm_look, trace_game
+from jaxbandit.plots.game import arm_look, shown_name, trace_game
 from jaxbandit.version import __version__
 
 TEMPLATES = pathlib.Path(__file__).parent / "templates"
@@ -49,7 +48,7 @@ def watch(
       The path.
     """
     ds = trace_game(policies, environment, horizon=horizon, game=number, seed=seed)
-    names = " and ".join(pretty(policy) for policy in ds.policy.values)
+    names = " and ".join(shown_name(ds, policy) for policy in ds.policy.values)
     about = f"Environment: {environment!r:.300}. Game {number} of study seed {seed}, {horizon:,} rounds."
     thinned = (
         "" if len(_frames(ds)) == horizon else f" The slider shows {len(_frames(ds)):,} of the {horizon:,} rounds."
@@ -98,7 +97,9 @@ def _data(ds: xr.Dataset) -> dict[str, Any]:
         "rounds": ds["t"].values[frames].tolist(),
         "arms": [_arm(arm) for arm in range(ds.sizes["arm"])],
         "has_scale": bool(ds.scale.notnull().any()),
-        "games": [_game(ds.sel(policy=policy), frames) | {"name": pretty(policy)} for policy in ds.policy.values],
+        "games": [
+            _game(ds.sel(policy=policy), frames) | {"name": shown_name(ds, policy)} for policy in ds.policy.values
+        ],
     }
 
 

@@ -1,4 +1,10 @@
-"""Bandit algorithms by registry name."""
+"""Bandit algorithms, one to a file, and the registry that names them.
+
+A policy is a frozen dataclass whose fields are its hyperparameters, with three methods: ``init``, ``probabilities`` and
+``update`` play one game. Its file follows its paper, with the paper's letters and equation numbers. Study files and
+``jaxbandit list`` use the names in ``POLICIES``. ``delayed`` wraps another policy. ``robust`` and ``influence`` hold
+the robust means of the index policies.
+"""
 
 from jaxbandit.policies.ada_hedge import AdaHedge
 from jaxbandit.policies.adar_ucb import AdaRUCB
@@ -21,6 +27,38 @@ from jaxbandit.policies.uniform import Uniform
 from jaxbandit.policies.uniinf import UniINF
 from jaxbandit.policies.uniinf_first_losses import UniINFFirstLosses
 from jaxbandit.policies.uniinf_variant import UniINFVariant
+
+__all__ = [
+    "APE2",
+    "FTPL",
+    "HTINF",
+    "LBINFV",
+    "MOSS",
+    "MRAPE",
+    "MRUCB",
+    "OMDLBHT",
+    "POLICIES",
+    "SAOHT",
+    "UCB1",
+    "AdaHedge",
+    "AdaRUCB",
+    "AdaTINF",
+    "ClippedSGDUCB",
+    "Delayed",
+    "Doubling",
+    "Exp3",
+    "Exp3PlusPlus",
+    "GaussianThompson",
+    "OptHTINF",
+    "RobustMOSS",
+    "RobustUCB",
+    "TsallisINF",
+    "UniINF",
+    "UniINFFirstLosses",
+    "UniINFVariant",
+    "Uniform",
+    "uniinf",
+]
 
 POLICIES: dict[str, type] = {
     "ada_hedge": AdaHedge,

@@ -15,7 +15,7 @@ SERIES = {32: 2.0**-4, 64: 2.0**-9}
 
 
 class AdaHedgeState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  -Y, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it
@@ -60,8 +60,8 @@ class AdaHedge:
 
     Notes:
       Source: class ``AdaHedgeExp3ExtraExp`` of https://github.com/H2DI/bandits_lab (commit 05ef044). Choices: n = t - K
-      rounds count in the exploration, where the code counts all rounds played; C is the largest of all K first rewards,
-      where the code stops at K - 1. D is computed on :math:`\hat y - C`, so that a common shift survives rounding.
+      rounds count in the exploration (the code counts all rounds played), and C is the largest of all K first rewards
+      (the code stops at K - 1). D is computed on :math:`\hat y - C`, so that a common shift survives rounding.
     """
 
     label: ClassVar[str] = "AdaHedge"
@@ -70,12 +70,12 @@ class AdaHedge:
     exploration: float = field(default=10.0, gt=0, hint="the authors' code takes 10, the paper 2.5")
 
     def init(self, num_arms: int) -> AdaHedgeState:
-        """Nothing seen yet."""
+        """Returns the state before round 1."""
         zero, zeros = jnp.zeros(()), jnp.zeros(num_arms)
         return AdaHedgeState(zeros, zeros, gap=zero, gap_lost=zero, centre=zero, first=jnp.int32(0))
 
     def probabilities(self, state: AdaHedgeState, t: Array, key) -> Array:
-        """p_t; in rounds 1 to K arm number t."""
+        """Returns p_t; in rounds 1 to K the one-hot vector of arm t."""
         del key
         dtype, num_arms = state.gap.dtype, state.cumulative_loss.shape[0]
         t = jnp.asarray(t).astype(jnp.int32)
@@ -106,12 +106,15 @@ class AdaHedge:
         )
 
     def _weights(self, state: AdaHedgeState) -> Array:
-        """q_t."""
+        """Returns q_t."""
         weights = jnp.exp(-_rate(state) * state.cumulative_loss)
         return weights / jnp.sum(weights)
 
     def _mixability_gap(self, state: AdaHedgeState, arm: Array, estimate: Array) -> Array:
-        """The increment of D. With q at the arm and z = eta (yhat - C) it is (log(1 + q (e^z - 1)) - q z) / eta."""
+        """Returns the increment of D.
+
+        With q at the arm and z = eta (yhat - C) it is (log(1 + q (e^z - 1)) - q z) / eta.
+        """
         if state.cumulative_loss.shape[0] == 1:
             return jnp.zeros_like(estimate)
         q = pick(self._weights(state), arm)
@@ -132,7 +135,7 @@ class AdaHedge:
 
 
 def _rate(state: AdaHedgeState) -> Array:
-    """eta; 0 in place of infinity, which makes the weights uniform."""
+    """Returns eta. An infinite rate becomes 0, which makes the weights uniform as it should."""
     known = state.gap > 0
     return jnp.where(known, _log(state.cumulative_loss.shape[0], state.gap.dtype) / jnp.where(known, state.gap, 1), 0)
 

@@ -16,7 +16,7 @@ C = (1 + 2**0.5) ** 2  # of Eq. (13)
 
 
 class AdaRState(NamedTuple):
-    """What pair tau inherits from the pairs before; sums at every threshold on a grid."""
+    """The state before pair tau of rounds, with sums at every threshold on a grid."""
 
     pulls: Array  # [K]  int32, pairs
     nonzero: Array  # [K]  int32, of X'
@@ -105,7 +105,7 @@ class AdaRUCB:
             )
 
     def init(self, num_arms: int) -> Any:
-        """No arm has been played."""
+        """Returns the state before round 1: no arm has been played."""
         zeros, last = jnp.zeros(num_arms, jnp.int32), jnp.int32(0)
         if self.form == "exact":
             rewards = jnp.zeros((num_arms, -(-self.max_rounds // 2)))
@@ -123,7 +123,7 @@ class AdaRUCB:
         )
 
     def probabilities(self, state: Any, t: Array, key) -> Array:
-        """The arm with the largest index in odd rounds, the same again in even ones."""
+        """Returns the one-hot vector of the arm with the largest index; an even round repeats the odd one's."""
         del key
         num_arms = state.pulls.shape[0]
         odd, over = t % 2 == 1, self._over(t)
@@ -140,7 +140,7 @@ class AdaRUCB:
         return jnp.where(jnp.any(tied), jnp.argmax(tied & (pulls == fewest)), jnp.argmax(index)).astype(jnp.int32)
 
     def indices(self, state: Any, tau: Array) -> Array:
-        """B at pair tau, [K]; infinite while an arm has too few samples."""
+        """Returns B at pair tau, [K]; infinite while an arm has too few samples."""
         dtype = jnp.result_type(float)
         L = 3 * jnp.log(tau.astype(dtype))  # delta = tau^-3
         n = state.pulls.astype(dtype)
@@ -153,7 +153,7 @@ class AdaRUCB:
         return jnp.where(explores, jnp.inf, index)
 
     def update(self, state: Any, t: Array, x: Array, arm: Array, loss: Array) -> Any:
-        """The first reward of a pair joins X, the second X'."""
+        """Adds the first reward of a pair of rounds to X and the second to X'."""
         del x
         over, odd = self._over(t), t % 2 == 1
         to_first, to_second = (one_hot(arm, state.pulls.shape[0]) & ~over & now for now in (odd, ~odd))
@@ -183,7 +183,7 @@ class AdaRUCB:
         return AdaRState(pulls=pulls, nonzero=nonzero, last=last, spoilt=spoilt, fill=fill, sums=sums)
 
     def _trimmed_on_the_grid(self, state: AdaRState, target: Array) -> tuple[Array, Array, Array]:
-        """Threshold, sum and sum of squares at the first edge with F <= target, or at the last edge; each [K]."""
+        """Returns M, sum and sum of squares at the first edge with F <= target, or at the last edge; each [K]."""
         edges = jnp.asarray(self._edges(), state.fill.dtype)
         above = jnp.sum(state.fill > target, axis=0, dtype=jnp.int32)  # F falls from edge to edge
         place = jnp.minimum(above, edges.size - 1)
@@ -191,7 +191,7 @@ class AdaRUCB:
         return edges[place], total, squares
 
     def _trimmed_exactly(self, state: AdaRHistory, target: Array) -> tuple[Array, Array, Array]:
-        """Threshold, sum and sum of squares at the root of Eq. (13); each [K]."""
+        """Returns M, sum and sum of squares at the root of Eq. (13); each [K]."""
         n = state.pulls.astype(state.first.dtype)[:, None]
         j = jnp.arange(1, state.second.shape[1] + 1).astype(n.dtype)[None, :]
         squares = jnp.sort(jnp.where(j <= n, state.second**2, jnp.inf), axis=1)

@@ -73,11 +73,11 @@ class APE2:
         _check_rounds(self)
 
     def init(self, num_arms: int) -> MeanState:
-        """No arm has been played."""
+        """Returns the state before round 1: no arm has been played."""
         return no_rewards(num_arms, self.form, self.max_rounds)
 
     def probabilities(self, state: MeanState, t: Array, key) -> Array:
-        """The arm with the largest perturbed estimate, for sure: the randomness is in ``key``."""
+        """Perturbs the estimates by draws from ``key``; returns the one-hot vector of the arm with the largest one."""
         del t
         width = self.scale * state.shrink  # beta
         return _largest(state, state.estimate + width * self._perturbations(key, state.pulls.shape[0]))
@@ -151,11 +151,11 @@ class MRUCB:
         _check_rounds(self)
 
     def init(self, num_arms: int) -> MeanState:
-        """No arm has been played."""
+        """Returns the state before round 1: no arm has been played."""
         return no_rewards(num_arms, self.form, self.max_rounds)
 
     def probabilities(self, state: MeanState, t: Array, key) -> Array:
-        """The arm with the largest index, for sure."""
+        """Returns the one-hot vector of the arm with the largest index."""
         del t, key
         return _largest(state, state.estimate + _bonus(self, state))
 
@@ -221,11 +221,11 @@ class MRAPE:
         _check_rounds(self)
 
     def init(self, num_arms: int) -> MeanState:
-        """No arm has been played."""
+        """Returns the state before round 1: no arm has been played."""
         return no_rewards(num_arms, self.form, self.max_rounds)
 
     def probabilities(self, state: MeanState, t: Array, key) -> Array:
-        """The arm with the largest perturbed index, for sure: the randomness is in ``key``."""
+        """Perturbs the indices by draws from ``key``; returns the one-hot vector of the arm with the largest one."""
         del t
         G = random.uniform(key, state.pulls.shape)
         if self.perturbation in ("bernoulli", "rademacher"):
@@ -249,7 +249,7 @@ def _bonus(policy: MRUCB | MRAPE, state: MeanState) -> Array:
 
 
 def _largest(state: MeanState, index: Array) -> Array:
-    """The law that plays the arm with the largest index; arms never played come first, lowest first."""
+    """Returns the one-hot vector of the arm with the largest index; arms never played come first, lowest first."""
     arm = jnp.argmax(jnp.where(state.pulls == 0, jnp.inf, index)).astype(jnp.int32)
     return one_hot(arm, index.shape[0]).astype(index.dtype)
 

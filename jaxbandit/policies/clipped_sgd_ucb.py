@@ -16,7 +16,7 @@ OPENING = 3  # pulls of each arm before the index decides; the estimate starts a
 
 
 class ClippedSGDState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
+    """The state that round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
 
     pulls: Array  # [K]  int32
     estimate: Array  # [K]  x_i; after one or two pulls the first reward
@@ -71,12 +71,12 @@ class ClippedSGDUCB:
     smoothing: float = field(default=1e-3, ge=0, hint="the authors take 0.001")
 
     def init(self, num_arms: int) -> ClippedSGDState:
-        """No arm has been played."""
+        """Returns the state before round 1: no arm has been played."""
         zeros = jnp.zeros(num_arms)
         return ClippedSGDState(jnp.zeros(num_arms, jnp.int32), zeros, zeros, zeros)
 
     def probabilities(self, state: ClippedSGDState, t: Array, key) -> Array:
-        """The arm with the largest index, for sure; arms with fewer than three pulls come first."""
+        """Returns the one-hot vector of the arm with the largest index; arms with fewer than three pulls come first."""
         del key
         dtype = state.estimate.dtype
         plays = jnp.maximum(jnp.asarray(t).astype(dtype) - 1, 1)

@@ -3,6 +3,7 @@
 [1] https://arxiv.org/abs/1910.06054 (Zimmert, Seldin 2020)
 """
 
+import operator
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -12,18 +13,24 @@ from jax import lax
 from jaxbandit import random
 from jaxbandit.types import Array, field, pytree
 
-LATER = jnp.iinfo(jnp.int32).max
+NONE = -1  # no place of the ring
 
 
 class DelayedState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1: the policy's state, and a ring of D + 1 rounds on their way."""
+    """The state before round t: the state of the wrapped policy, and a ring of D + 1 rounds on their way.
+
+    Round s lies in place s mod (D + 1). With uniform delays, the rounds whose losses arrive at the end of the same
+    round u form a chain, the oldest first: it begins in ``first``, at place u mod (D + 1), and goes on in ``after``.
+    """
 
     policy: Any
     x: Array  # [D + 1, K]  probabilities
     arm: Array  # [D + 1]  int32
     loss: Array  # [D + 1]
     played: Array  # [D + 1]  int32, the round
-    due: Array  # [D + 1]  int32, the round at whose end the loss arrives; 0 if none is on its way
+    first: Array  # [D + 1]  int32, the place of the oldest round that arrives then; -1 if there is none
+    last: Array  # [D + 1]  int32, the place of the newest one
+    after: Array  # [D + 1]  int32, the place of the next round that arrives with this one; -1 if there is none
 
 
 @pytree
@@ -39,8 +46,8 @@ class Delayed:
       policy: The policy that plays. In a study file it is a table with a name:
         ``policy = {name = "uniinf"}``; a horizon that it needs is the study's.
       delay: :math:`D`, the number of rounds, or the largest one.
-      law: "fixed" for :math:`d_s = D`, "uniform" for independent delays, uniform on 0, ..., D. Every round with uniform
-        delays costs work that grows with D.
+      law: "fixed" for :math:`d_s = D`, "uniform" for independent delays, uniform on 0, ..., D. A policy whose update
+        draws random numbers takes fixed delays only: several updates of one round would share their draws.
 
     Example:
       >>> import jaxbandit as jb
@@ -70,8 +77,10 @@ class Delayed:
         missing = [name for name in ("init", "probabilities", "update") if not hasattr(self.policy, name)]
         if isinstance(self.policy, type) or missing:
             raise ValueError(f"Delayed.policy must be a policy, got {self.policy!r}; pass jb.UniINF(horizon=...)")
-        if isinstance(self.delay, bool) or not isinstance(self.delay, int) or self.delay < 0:
+        whole = not isinstance(self.delay, bool) and hasattr(self.delay, "__index__")
+        if not whole or operator.index(self.delay) < 0:
             raise ValueError(f"Delayed.delay must be a whole number >= 0, got {self.delay!r}; count the rounds")
+        object.__setattr__(self, "delay", operator.index(self.delay))  # of NumPy's integers too
         if self.law != "fixed" and random.takes_key(self.policy.update):
             raise ValueError(
                 f"Delayed.law must be 'fixed' for {type(self.policy).__name__}, whose update draws, got {self.law!r}; "
@@ -84,46 +93,53 @@ class Delayed:
         return getattr(self.policy, "sure", False)
 
     def init(self, num_arms: int) -> DelayedState:
-        """The policy's state; nothing is on its way."""
+        """Returns the state before round 1: that of the wrapped policy, with no loss on its way."""
         room = self.delay + 1
-        whole = jnp.zeros(room, jnp.int32)
+        whole, none = jnp.zeros(room, jnp.int32), jnp.full(room, NONE, jnp.int32)
+        chains = {"first": none, "last": none, "after": none}
         return DelayedState(
-            self.policy.init(num_arms), jnp.zeros((room, num_arms)), whole, jnp.zeros(room), played=whole, due=whole
+            self.policy.init(num_arms), jnp.zeros((room, num_arms)), whole, jnp.zeros(room), played=whole, **chains
         )
 
     def probabilities(self, state: DelayedState, t: Array, key) -> Array:
-        """The policy's own, by what it has seen so far."""
+        """Returns the probabilities of the wrapped policy, which has received only the losses that have arrived."""
         return self.policy.probabilities(state.policy, t, key)
 
     def update(self, state: DelayedState, t: Array, x: Array, arm: Array, loss: Array, key) -> DelayedState:
-        """Puts the round on its way, and hands out what arrives."""
+        """Stores the round, and passes the losses that arrive now to the wrapped policy."""
         t = jnp.asarray(t, jnp.int32)
-        slot = t % (self.delay + 1)
-        fixed = self.law == "fixed"
-        late = jnp.int32(self.delay) if fixed else random.below(key, self.delay + 1)
+        room = self.delay + 1
+        slot = t % room
         state = state._replace(
             x=state.x.at[slot].set(x),
             arm=state.arm.at[slot].set(jnp.asarray(arm, jnp.int32)),
             loss=state.loss.at[slot].set(loss),
             played=state.played.at[slot].set(t),
-            due=state.due.at[slot].set(t + late),
         )
-        if fixed:
-            slot = (t + 1) % (self.delay + 1)  # of round t - D
-            after = self._seen(state, slot, key)
+        if self.law == "fixed":
+            after = self._seen(state, state.policy, (t + 1) % room, key)  # round t - D
             arrives = t > self.delay
             return state._replace(policy=jax.tree.map(lambda a, b: jnp.where(arrives, a, b), after, state.policy))
+        state = self._chained(state, slot, (t + random.below(key, room)) % room)
 
-        def oldest(state: DelayedState) -> Array:
-            return jnp.argmin(jnp.where(state.due == t, state.played, LATER)).astype(jnp.int32)
+        def hand_out(now: tuple[Any, Array]) -> tuple[Any, Array]:
+            policy, place = now
+            return self._seen(state, policy, place, key), state.after[place]
 
-        def hand_out(state: DelayedState) -> DelayedState:
-            slot = oldest(state)
-            return state._replace(policy=self._seen(state, slot, key), due=state.due.at[slot].set(0))
+        policy, _ = lax.while_loop(lambda now: now[1] != NONE, hand_out, (state.policy, state.first[slot]))
+        return state._replace(policy=policy, first=state.first.at[slot].set(NONE))
 
-        return lax.while_loop(lambda state: jnp.any(state.due == t), hand_out, state)
+    def _chained(self, state: DelayedState, slot: Array, due: Array) -> DelayedState:
+        """Puts a round at the end of the chain of those that arrive when it does."""
+        alone = state.first[due] == NONE
+        before = jnp.where(alone, slot, state.last[due])  # a round alone is linked to nothing, below
+        return state._replace(
+            first=state.first.at[due].set(jnp.where(alone, slot, state.first[due])),
+            last=state.last.at[due].set(slot),
+            after=state.after.at[before].set(slot).at[slot].set(NONE),
+        )
 
-    def _seen(self, state: DelayedState, slot: Array, key) -> Any:
-        """The policy's state after the round in this slot."""
-        then = (state.policy, state.played[slot], state.x[slot], state.arm[slot], state.loss[slot])
+    def _seen(self, state: DelayedState, policy: Any, slot: Array, key) -> Any:
+        """Returns the state of the wrapped policy after the round in this slot."""
+        then = (policy, state.played[slot], state.x[slot], state.arm[slot], state.loss[slot])
         return self.policy.update(*then, *([key] if random.takes_key(self.policy.update) else []))

@@ -14,7 +14,7 @@ from jaxbandit.types import Array, field, public_fields, pytree
 
 
 class DoublingState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1: the policy's state in this phase, and the phase."""
+    """The state before round t: the state of the wrapped policy in this phase, and the phase."""
 
     policy: Any
     start: Array  # []  int32, the rounds before this phase
@@ -71,16 +71,16 @@ class Doubling:
         return getattr(self.policy, "sure", False)
 
     def init(self, num_arms: int) -> DoublingState:
-        """The first phase begins."""
+        """Returns the state before round 1, in which the first phase starts."""
         length = jnp.asarray(self.first, jnp.result_type(float))
         return DoublingState(self._given(length).init(num_arms), jnp.int32(0), length)
 
     def probabilities(self, state: DoublingState, t: Array, key) -> Array:
-        """The policy's own, by what it has seen in this phase."""
+        """Returns the probabilities of the wrapped policy, which has received the losses of this phase."""
         return self._given(state.length).probabilities(state.policy, t - state.start, key)
 
     def update(self, state: DoublingState, t: Array, x: Array, arm: Array, loss: Array, key) -> DoublingState:
-        """The policy's own; after the last round of a phase the next one begins."""
+        """Updates the wrapped policy; after the last round of a phase, starts the next phase."""
         t = jnp.asarray(t, jnp.int32)
         policy, keys = self._given(state.length), [key] if random.takes_key(self.policy.update) else []
         after = policy.update(state.policy, t - state.start, x, arm, loss, *keys)
@@ -90,5 +90,5 @@ class Doubling:
         return jax.tree.map(lambda new, old: jnp.where(over, new, old), fresh, stay)
 
     def _given(self, length: Array) -> Any:
-        """The policy, given a phase's length for its horizon."""
+        """Returns the wrapped policy, given the length of a phase for its horizon."""
         return dataclasses.replace(self.policy, horizon=length)

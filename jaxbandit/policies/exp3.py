@@ -12,7 +12,7 @@ from jaxbandit.types import Array, pytree
 
 
 class Exp3State(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it
@@ -43,11 +43,11 @@ class Exp3:
     setting: ClassVar[str] = "adversarial, bounded"
 
     def init(self, num_arms: int) -> Exp3State:
-        """Nothing estimated yet."""
+        """Returns the state before round 1: all estimates are 0."""
         return Exp3State(cumulative_loss=jnp.zeros(num_arms), cumulative_lost=jnp.zeros(num_arms))
 
     def probabilities(self, state: Exp3State, t: Array, key) -> Array:
-        """The weights, normalised; the shift of L keeps the largest exponent at 0."""
+        """Returns the normalised weights; the shift of L keeps the largest exponent at 0."""
         del key
         num_arms = state.cumulative_loss.shape[0]
         t = jnp.asarray(t).astype(state.cumulative_loss.dtype)

@@ -12,7 +12,7 @@ from jaxbandit.types import Array, field, pytree
 
 
 class Exp3PlusPlusState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it
@@ -65,12 +65,12 @@ class Exp3PlusPlus:
     beta: float = field(default=256.0, gt=0, hint="the paper takes 256")
 
     def init(self, num_arms: int) -> Exp3PlusPlusState:
-        """Nothing seen yet."""
+        """Returns the state before round 1."""
         zeros = jnp.zeros(num_arms)
         return Exp3PlusPlusState(zeros, zeros, jnp.zeros(num_arms, jnp.int32), zeros, zeros)
 
     def probabilities(self, state: Exp3PlusPlusState, t: Array, key) -> Array:
-        """x_t; in rounds 1 to K arm number t."""
+        """Returns x_t; in rounds 1 to K the one-hot vector of arm t."""
         del key
         dtype, num_arms = state.loss.dtype, state.pulls.shape[0]
         n, log_arms = jnp.asarray(t).astype(dtype), jnp.log(jnp.asarray(num_arms, dtype))
@@ -94,7 +94,7 @@ class Exp3PlusPlus:
         )
 
     def _exploration(self, state: Exp3PlusPlusState, n: Array, log_arms: Array, rate: Array) -> Array:
-        """epsilon_i, [K]."""
+        """Returns epsilon_i, [K]."""
         pulls = jnp.maximum(state.pulls, 1).astype(n.dtype)
         mean = state.loss / pulls
         radius = jnp.sqrt((self.alpha * jnp.log(n) + log_arms) / (2 * pulls))

@@ -17,7 +17,7 @@ SPREAD = 4.0  # of the nodes: z = SPREAD (u / (1 - u))^2 with Gauss-Legendre nod
 
 
 class FTPLState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it
@@ -72,11 +72,11 @@ class FTPL:
             raise ValueError(f"FTPL.nodes must be a whole number from 8 to 256, got {self.nodes!r}; 32 suffices")
 
     def init(self, num_arms: int) -> FTPLState:
-        """Nothing estimated yet."""
+        """Returns the state before round 1: all estimates are 0."""
         return FTPLState(cumulative_loss=jnp.zeros(num_arms), cumulative_lost=jnp.zeros(num_arms))
 
     def probabilities(self, state: FTPLState, t: Array, key) -> Array:
-        """The law of the perturbed leader."""
+        """Returns the law of the perturbed leader."""
         del key
         t = jnp.asarray(t).astype(state.cumulative_loss.dtype)
         return frechet_leader(self.rate / jnp.sqrt(t) * state.cumulative_loss, self.nodes)

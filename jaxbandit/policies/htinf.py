@@ -17,7 +17,7 @@ THRESHOLD_AT_2 = 1 - 2 ** (-1 / 3)
 
 
 class HTINFState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it
@@ -56,8 +56,10 @@ class HTINF:
       Bandits". ICML 2022. https://arxiv.org/abs/2201.11921
 
     Notes:
-      The constants were not read in the paper itself: two implementations agree on them, and they are
-      the ones that close its proof.
+      Source: class ``HeavyInf`` of https://github.com/tmpuser1233/Clipped-SGD-UCB (commit 538ef19). With the first term
+      of :math:`\Theta_\alpha` a kept loss at most doubles the inverse Hessian, and with the second the constant of the
+      stability term is at most 2. Choices: every arm is drawn from :math:`x_t`, and its loss is compared with
+      :math:`r_t` (the code begins with K - 1 fixed arms, and counts one round more in :math:`\eta`).
     """
 
     label: ClassVar[str] = "HTINF"
@@ -67,11 +69,11 @@ class HTINF:
     moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. environment.moment(alpha)")
 
     def init(self, num_arms: int) -> HTINFState:
-        """Nothing estimated yet."""
+        """Returns the state before round 1: all estimates are 0."""
         return HTINFState(cumulative_loss=jnp.zeros(num_arms), cumulative_lost=jnp.zeros(num_arms))
 
     def probabilities(self, state: HTINFState, t: Array, key) -> Array:
-        """The FTRL point; alpha / (alpha - 1) is the solver's q."""
+        """Returns the FTRL point; alpha / (alpha - 1) is the solver's q."""
         del key
         q = self.moment_order / (self.moment_order - 1)
         x = inf(state.cumulative_loss * self._learning_rate(t), q)
@@ -82,13 +84,13 @@ class HTINF:
         return _add_kept(state, x, arm, loss, jnp.abs(loss) <= self.keeps_below(state, t, x, arm))
 
     def keeps_below(self, state: HTINFState, t: Array, x: Array, arm: Array) -> Array:
-        """r_t: a larger loss is skipped."""
+        """Returns r_t; a larger loss is skipped."""
         del state
         a = self.moment_order
         return _threshold_factor(a) * jnp.exp(jnp.log(pick(x, arm)) / a) / self._learning_rate(t)
 
     def measure(self, state, t, x, arm, loss, after) -> dict[str, Array]:
-        """Whether the loss was skipped."""
+        """Returns whether the loss was skipped, as 0 or 1."""
         return {"skipped": (jnp.abs(loss) > self.keeps_below(state, t, x, arm)).astype(x.dtype)}
 
     def _learning_rate(self, t: Array) -> Array:
@@ -115,18 +117,19 @@ class OptHTINF:
       Bandits". ICML 2022. https://arxiv.org/abs/2201.11921
 
     Notes:
-      That it is HTINF at exactly (2, 1) is from memory; the paper's bound is consistent with it.
+      Choice: HTINF at alpha = 2 and sigma = 1, which is AdaTINF at J = 0 in the code that AdaTINF names. The bound
+      above, from Table 1 of https://arxiv.org/abs/2410.03284, fits it.
     """
 
     label: ClassVar[str] = "OptHTINF"
     setting: ClassVar[str] = "stochastic and adversarial, heavy-tailed"
 
     def init(self, num_arms: int) -> HTINFState:
-        """Nothing estimated yet."""
+        """Returns the state before round 1: all estimates are 0."""
         return HTINFState(cumulative_loss=jnp.zeros(num_arms), cumulative_lost=jnp.zeros(num_arms))
 
     def probabilities(self, state: HTINFState, t: Array, key) -> Array:
-        """The FTRL point with square roots."""
+        """Returns the FTRL point with square roots."""
         del key
         return inf(state.cumulative_loss / _sqrt(t), 2)
 
@@ -137,7 +140,7 @@ class OptHTINF:
 
 
 class AdaTINFState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it
@@ -177,8 +180,10 @@ class AdaTINF:
       Bandits". ICML 2022. https://arxiv.org/abs/2201.11921
 
     Notes:
-      The control rule is known from one implementation and the proof; its three open readings are the
-      last three fields.
+      Source: class ``AdaptiveInf`` of https://github.com/tmpuser1233/Clipped-SGD-UCB (commit 538ef19). Choices: a
+      skipped loss costs its absolute value (the code adds the signed one), and the logarithm is of
+      :math:`c_t / \sqrt{K(T+1)}` (the code divides by :math:`K(T+1)`, against its own rule for S). The last three
+      fields have the other readings of the rule.
     """
 
     label: ClassVar[str] = "AdaTINF"
@@ -190,12 +195,12 @@ class AdaTINF:
     restart: bool = field(default=False, choices=(False, True))
 
     def init(self, num_arms: int) -> AdaTINFState:
-        """J = 0, S = 0."""
+        """Returns the state before round 1: J = 0, S = 0."""
         zero, zeros = jnp.zeros(()), jnp.zeros(num_arms)
         return AdaTINFState(cumulative_loss=zeros, cumulative_lost=zeros, level=zero, cost=zero, cost_lost=zero)
 
     def probabilities(self, state: AdaTINFState, t: Array, key) -> Array:
-        """The FTRL point with square roots."""
+        """Returns the FTRL point with square roots."""
         del key
         return inf(state.cumulative_loss * self._learning_rate(state, t), 2)
 
@@ -211,7 +216,7 @@ class AdaTINF:
         lost = added - (total - state.cost)
         unit = jnp.sqrt(x.shape[0] * (self.horizon + 1))
         doubles = total > jnp.exp2(state.level) * unit
-        level = jnp.maximum(state.level + 1, jnp.ceil(jnp.log2(jnp.maximum(cost / unit, 2.0**-100))) + 1)
+        level = jnp.maximum(state.level + 1, jnp.ceil(jnp.log(jnp.maximum(cost / unit, 2.0**-100)) / math.log(2)) + 1)
 
         estimates = _add_kept(HTINFState(state.cumulative_loss, state.cumulative_lost), x, arm, loss, kept)
         if self.restart:
@@ -229,7 +234,7 @@ class AdaTINF:
 
 
 def _threshold_factor(alpha: Array | float) -> Array:
-    """Theta_alpha; its second term tends to exp(-1/2) at alpha = 2, where it divides 0 by 0."""
+    """Returns Theta_alpha. At alpha = 2 its second term is the limit exp(-1/2), because the formula divides 0 by 0."""
     first = 1 - jnp.exp2(-(alpha - 1) / (2 * alpha - 1))
     at_2 = alpha > 2 - 1e-6
     second = jnp.exp(jnp.log(2 - 2 / alpha) / jnp.where(at_2, 1.0, 2 - alpha))

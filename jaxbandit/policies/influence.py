@@ -34,7 +34,7 @@ MAX_ROUNDS = 2**24
 class LevelState(NamedTuple):
     """The bounded form: M = log4(max_rounds) + 2 means per arm.
 
-    Means, not sums: a mean of equal rewards does not drift in float32, where a sum of 10^7 does.
+    It keeps means because a sum of 10^7 equal rewards drifts in float32, and their mean does not.
     """
 
     pulls: Array  # [K]  int32
@@ -57,7 +57,7 @@ MeanState = LevelState | HistoryState
 
 
 def no_rewards(num_arms: int, form: str, max_rounds: int) -> MeanState:
-    """The state before round 1."""
+    """Returns the state before round 1."""
     pulls, zeros, ones = jnp.zeros(num_arms, jnp.int32), jnp.zeros(num_arms), jnp.ones(num_arms)
     if form == "exact":
         nobody = jnp.full(max_rounds, -1, jnp.int32)
@@ -67,14 +67,14 @@ def no_rewards(num_arms: int, form: str, max_rounds: int) -> MeanState:
 
 
 def add_reward(state: MeanState, arm: Array, loss: Array, order: Array | float, scale: Array | float) -> MeanState:
-    """The state after ``arm`` earned minus ``loss``; only that arm's estimate changes."""
+    """Returns the state after ``arm`` earned minus ``loss``; only that arm's estimate changes."""
     if isinstance(state, HistoryState):
         return _add_to_history(state, arm, loss, order, scale)
     return _add_to_levels(state, arm, loss, order, scale)
 
 
 def robust_constant(order: Array | float) -> Array:
-    """b_p, the least b for which psi_p lies between -log(1 - z + b|z|^p) and log(1 + z + b|z|^p)."""
+    """Returns b_p, the least b for which psi_p lies between -log(1 - z + b|z|^p) and log(1 + z + b|z|^p)."""
     p = jnp.asarray(order)
     r = jnp.maximum((2 - p) / (p - 1), 2.0**-100)  # positive, so that p = 2 gives 1/2 and not 0^0
     return jnp.exp(-p / 2 * jnp.log(2 * r ** (1 - 2 / p) + r ** (2 - 2 / p)))
@@ -91,7 +91,7 @@ def _add_to_levels(state: LevelState, arm: Array, loss: Array, p, c) -> LevelSta
     row = state.levels[arm]
     row = row + (terms - row) / n
     levels = state.levels.at[arm].set(row)
-    log2_n = jnp.log2(n)
+    log2_n = jnp.log(n) / math.log(2)
     return LevelState(
         pulls=pulls,
         estimate=jnp.where(played, jnp.sum(_cubic(level, log2_n / 2) * row), state.estimate),
@@ -101,7 +101,7 @@ def _add_to_levels(state: LevelState, arm: Array, loss: Array, p, c) -> LevelSta
 
 
 def _cubic(level: Array, position: Array) -> Array:
-    """The weight of each level in the cubic through the four levels around ``position``."""
+    """Returns the weight of each level in the cubic through the four levels around ``position``."""
     last = level.shape[0] - 1
     position = jnp.minimum(position, last - 1)  # beyond max_rounds the scale stays
     first = jnp.clip(jnp.floor(position) - 1, 0, last - 3)
@@ -136,7 +136,7 @@ def _add_to_history(state: HistoryState, arm: Array, loss: Array, p, c) -> Histo
 
 
 def _psi(y: Array, p) -> Callable[[Array, Array | float], Array]:
-    """psi_p(y * shrink) as a function of shrink and shrink^p: one power of y serves every scale."""
+    """Returns psi_p(y * shrink) as a function of shrink and shrink^p, so that one power of y serves every scale."""
     # Beyond 1e18 (float32) y^p would overflow; there psi is flat enough for y to be cut.
     size = jnp.minimum(jnp.abs(y), jnp.finfo(y.dtype).max ** 0.48)
     power = robust_constant(p) * jnp.exp(p * jnp.log(size))

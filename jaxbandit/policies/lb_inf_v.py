@@ -17,7 +17,7 @@ LAST_STEP = {32: 3e-4, 64: 1e-7}
 
 
 class LBINFVState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it
@@ -73,13 +73,13 @@ class LBINFV:
     epsilon: float = field(default=0.5, gt=0, hint="the paper takes at most 1/2")
 
     def init(self, num_arms: int) -> LBINFVState:
-        """Nothing estimated yet."""
+        """Returns the state before round 1: all estimates are 0."""
         zeros = jnp.zeros(num_arms)
         pulls, x = jnp.zeros(num_arms, jnp.int32), jnp.full(num_arms, 1 / num_arms)
         return LBINFVState(zeros, zeros, pulls, zeros, zeros, zeros, zeros, x)
 
     def probabilities(self, state: LBINFVState, t: Array, key) -> Array:
-        """The FTRL point, from the last one."""
+        """Returns the FTRL point; Newton's method starts from the last one."""
         del t, key
         if state.x.shape[0] == 1:
             return jnp.ones_like(state.x)
@@ -110,7 +110,7 @@ def _large(like: Array) -> float:
 
 
 def _predictions(state: LBINFVState) -> Array:
-    """m_i, [K]."""
+    """Returns m_i, [K]."""
     return (0.5 + state.loss) / (1 + state.pulls.astype(state.loss.dtype))
 
 

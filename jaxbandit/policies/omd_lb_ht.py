@@ -13,7 +13,7 @@ from jaxbandit.types import Array, field, pytree
 
 
 class OMDLBHTState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     inverse: Array  # [K]  1 / w_t
     inverse_lost: Array  # [K]  what rounding took from it: a step may be below half an ulp
@@ -71,22 +71,22 @@ class OMDLBHT:
     constant_scale: float = field(default=1.0, gt=0, hint="1 is the paper")
 
     def init(self, num_arms: int) -> OMDLBHTState:
-        """Line 1 of Algorithm 1: uniform."""
+        """Returns the state before round 1: uniform, as in Line 1 of Algorithm 1."""
         return uniform_start(num_arms)
 
     def probabilities(self, state: OMDLBHTState, t: Array, key) -> Array:
-        """w_t."""
+        """Returns w_t."""
         del t, key
         return 1 / state.inverse
 
     def update(self, state: OMDLBHTState, t: Array, x: Array, arm: Array, loss: Array) -> OMDLBHTState:
-        """One mirror step."""
+        """Returns the state after one mirror step."""
         del t
         return descend(state, x, arm, loss, self, self.horizon, self.constant_scale, playing=True)
 
 
 def uniform_start(num_arms: int) -> OMDLBHTState:
-    """The state before the first round."""
+    """Returns the state before round 1."""
     zeros = jnp.zeros(num_arms)
     return OMDLBHTState(
         inverse=zeros + num_arms, inverse_lost=zeros, growth=jnp.ones(num_arms), level=zeros + 2 * num_arms
@@ -94,7 +94,7 @@ def uniform_start(num_arms: int) -> OMDLBHTState:
 
 
 def log_inverse_failure(policy: Any) -> Array:
-    """log(1/zeta)."""
+    """Returns log(1/zeta)."""
     zeta = policy.failure_probability
     return jnp.log(jnp.maximum(policy.horizon, 2)) if zeta is None else -jnp.log(zeta)
 
@@ -102,17 +102,17 @@ def log_inverse_failure(policy: Any) -> Array:
 def descend(
     state: OMDLBHTState, x: Array, arm: Array, loss: Array, policy: Any, horizon, constant_scale, playing
 ) -> OMDLBHTState:
-    """The state after one round of Algorithm 1 run with this horizon.
+    """Returns the state after one round of Algorithm 1 with this horizon.
 
     Args:
       state: Before the round.
       x: The law the arm was drawn from, [K].
       arm: The arm played.
       loss: Its loss.
-      policy: Tells ``moment_order``, ``moment_bound`` and ``failure_probability``.
-      horizon: T of Algorithm 1, which as a fallback has fewer rounds.
+      policy: The policy whose ``moment_order``, ``moment_bound`` and ``failure_probability`` are used.
+      horizon: T of Algorithm 1; as a fallback it has fewer rounds than the game.
       constant_scale: 1 for the paper's learning rate.
-      playing: Whether it plays yet; the state is as it was if not.
+      playing: Whether Algorithm 1 plays yet. If not, the state is returned unchanged.
     """
     K, T = x.shape[0], jnp.maximum(horizon, 2)
     a, log_T = policy.moment_order, jnp.log(T)  # a = 1 + v
@@ -139,7 +139,7 @@ def descend(
 
 
 def _multiplier(inverse: Array, rates: Array, force: Array, most: Array) -> Array:
-    """The nu for which x_i = 1 / min(1/w_i + eta_i (lhat_i - nu), K/lambda) sums to 1.
+    """Returns the nu for which x_i = 1 / min(1/w_i + eta_i (lhat_i - nu), K/lambda) sums to 1.
 
     1 / sum(x) is the harmonic mean of concave functions of nu, hence concave, and it decreases: Newton from the
     right of the root never passes it. At the start either one x_i is 1 or no x_i is below w_i; both are at the right.
@@ -157,9 +157,10 @@ def _multiplier(inverse: Array, rates: Array, force: Array, most: Array) -> Arra
 
 
 def _num_steps(num_arms: int, dtype) -> int:
-    """One more for each factor of 4 in K (5 in float32), as where one arm is ahead of the others by about K.
+    """Returns the number of Newton steps.
 
-    Two are for the arms that meet the floor.
+    It rises by one for each factor of 4 in K (5 in float32), because the slowest case has one arm ahead of the others
+    by about K. Two steps are for the arms that meet the floor.
     """
     first, base, factor = (6, 3.75, 4.0) if jnp.finfo(dtype).bits == 64 else (5, 5.2, 5.2)
     return first + max(0, math.ceil(math.log(num_arms / base) / math.log(factor)))

@@ -14,7 +14,7 @@ SETTLED = 1e-3  # of 1 / rate: the last Newton step, at most
 
 
 def confidence_grid(max_rounds: int, ratio: float) -> tuple[np.ndarray, np.ndarray]:
-    """Values of 2 log t from t = 2, each ``ratio`` times the one before, and the last round each one covers."""
+    """Returns values of 2 log t from t = 2, each ``ratio`` times the one before, and the last round each one covers."""
     octaves = max(math.log2(max_rounds), 1.0)
     count = math.ceil(math.log(octaves) / math.log(ratio) - 1e-9) + 1
     values = 2 * math.log(2) * ratio ** np.arange(count)
@@ -24,7 +24,7 @@ def confidence_grid(max_rounds: int, ratio: float) -> tuple[np.ndarray, np.ndarr
 
 
 def truncated_mean(rewards: Array, pulls: Array, log_term: Array, order: Array | float, moment: Array) -> Array:
-    """Sample j counts if |X_j|^order <= moment * j / log_term, as 0 if not; rewards [K, N], pulls [K]."""
+    """Returns the truncated mean of each arm, [K]: sample j becomes 0 if |X_j|^order > moment * j / log_term."""
     j = jnp.arange(1, rewards.shape[1] + 1).astype(rewards.dtype)
     threshold = jnp.exp(jnp.log(moment * j / log_term) / order)
     kept = (j[None, :] <= pulls[:, None]) & (jnp.abs(rewards) <= threshold[None, :])
@@ -32,7 +32,7 @@ def truncated_mean(rewards: Array, pulls: Array, log_term: Array, order: Array |
 
 
 def median_of_means(rewards: Array, pulls: Array, log_term: Array, max_blocks: int) -> Array:
-    """Median of the means of min(1 + 8 log_term, n/2) consecutive blocks; rewards [K, N], pulls [K]."""
+    """Returns the median of the means of min(1 + 8 log_term, n/2) consecutive blocks; rewards [K, N], pulls [K]."""
     num_arms = rewards.shape[0]
     blocks = jnp.maximum(jnp.floor(jnp.minimum(1 + 8 * log_term, pulls / 2)), 1).astype(jnp.int32)  # k
     size = jnp.maximum(pulls.astype(jnp.int32) // blocks, 1)  # N
@@ -48,7 +48,7 @@ def median_of_means(rewards: Array, pulls: Array, log_term: Array, max_blocks: i
 
 
 def middle_two(values: Array, count: Array) -> tuple[Array, Array]:
-    """The two middle ones of ``values[:count]``, [N], without a sort: their bits are found from the top."""
+    """Returns the two middle values of ``values[:count]``, [N], without a sort: their bits are found from the top."""
     bits = jnp.finfo(values.dtype).bits
     unsigned = jnp.uint32 if bits == 32 else jnp.uint64
     sign = np.array(1 << (bits - 1), unsigned)
@@ -72,14 +72,15 @@ def middle_two(values: Array, count: Array) -> tuple[Array, Array]:
 
 
 def middle_with(lower: Array, upper: Array, count: Array, new: Array) -> Array:
-    """The median of an even number of values and ``new``, where ``lower`` and ``upper`` are the middle ones of them."""
+    """Returns the median of ``new`` and an even number of values with the middle two ``lower`` and ``upper``."""
     return jnp.where(count == 0, new, jnp.clip(new, lower, upper))
 
 
 def middle_two_with(values: Array, count: Array, median: Array, new: Array) -> tuple[Array, Array]:
-    """The two middle ones of ``values[:count]`` and ``new``, where ``count`` is odd and ``median`` that of the values.
+    """Returns the two middle values of ``values[:count]`` with ``new`` added.
 
-    ``new`` takes a place beside the median, or the neighbour on its side does.
+    ``count`` is odd, and ``median`` is the median of ``values[:count]``. ``new`` takes a place beside the
+    median, or the neighbour on its side does.
     """
     inside = jnp.arange(values.shape[0], dtype=jnp.int32) < count
     rank = (count + 1) // 2  # of the median
@@ -94,7 +95,7 @@ def middle_two_with(values: Array, count: Array, median: Array, new: Array) -> t
 
 
 def influence(x: Array) -> tuple[Array, Array]:
-    """Catoni's widest psi, sign(x) log(1 + |x| + x^2/2), and its derivative."""
+    """Returns Catoni's widest psi, sign(x) log(1 + |x| + x^2/2), and its derivative."""
     size = jnp.minimum(jnp.abs(x), LARGEST)
     square = size + size * size / 2
     return jnp.sign(x) * jnp.log1p(square), (1 + size) / (1 + square)
@@ -108,7 +109,7 @@ def catoni(
     near: Array | None = None,
     matter: Array | bool = True,
 ) -> Array:
-    """The theta with sum_j weights_j psi(rate (points_j - theta)) = 0; points and weights [N].
+    """Returns the theta with sum_j weights_j psi(rate (points_j - theta)) = 0; points and weights [N].
 
     From ``near``, Newton's method: one step, and more of them if it does not settle and does ``matter``. Where they do
     not settle either, bisection of theta = scale * sinh(s) first: a point at 1e30 widens the bracket in s to 70 only.
@@ -155,6 +156,6 @@ def catoni(
 
 
 def catoni_rate(pulls: Array, log_term: Array, variance: Array) -> Array:
-    """alpha_delta; where n <= 4 L, at which no index uses it, that of n = 4 L."""
+    """Returns Catoni's alpha_delta. If n <= 4 L, returns its value at n = 4 L, which no index uses."""
     n = jnp.maximum(pulls, 4 * log_term)
     return jnp.sqrt(2 * log_term / (n * (variance + 2 * variance * log_term / (n - 2 * log_term))))

@@ -15,7 +15,7 @@ from jaxbandit.types import Array, field, pytree
 
 
 class RobustMOSSState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
+    """The state that round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
 
     pulls: Array  # [K]  int32
     # [K]  g, which only the arm's own plays change; 0 before the first
@@ -53,7 +53,7 @@ class RobustMOSS:
       exploration: :math:`\eta`; with :math:`a` it must satisfy :math:`\eta \psi(2\eta/a) \ge 2a`, where
         :math:`\psi(x) = (1 + 1/x) \log(1 + x) - 1`, for the bound to hold.
       level_ratio: :math:`a`.
-      log_floor: What the logarithm in :math:`\phi` is at least: 1; plain MOSS has 0.
+      log_floor: The least value of the logarithm in :math:`\phi`; plain MOSS has 0.
       max_rounds: Plays of one arm up to which levels are kept; the last level serves beyond.
 
     Example:
@@ -69,9 +69,11 @@ class RobustMOSS:
       https://arxiv.org/abs/2007.10493
 
     Notes:
-      The constants were not read in the paper itself: they are the ones that close its proof, all but the floor
-      of the logarithm. The running sums are exact, not an approximation: a level's sum is the sum at the level
-      before plus what the rewards have between the two.
+      Choice: the constants are those for which the regret bound can be proved. The saturated mean has a bias of at most
+      :math:`\sigma \phi(m)^{\epsilon/\alpha}`, the 1 in :math:`1 + \eta`, and Bennett's inequality on
+      :math:`a^s \le m < a^{s+1}`, where the level is constant, needs :math:`\eta \psi(2\eta/a) \ge 2a`. The proof does
+      not fix the floor 1 of the logarithm, which makes :math:`\phi` decrease. The running sums are exact: the sum at a
+      level is the sum at the level before plus the parts of the rewards between the two.
     """
 
     label: ClassVar[str] = "Robust MOSS"
@@ -83,7 +85,7 @@ class RobustMOSS:
     moment_bound: float = field(gt=0, hint="sigma with E|l|^alpha <= sigma^alpha, e.g. environment.moment(alpha)")
     exploration: float = field(default=2.2, gt=0, hint="2.2 goes with level_ratio 1.1")
     level_ratio: float = field(default=1.1, static=True)
-    log_floor: float = field(default=1.0, gt=0, hint="1 is the paper's")
+    log_floor: float = field(default=1.0, gt=0, hint="1 is the choice made here, plain MOSS has 0")
     max_rounds: int = field(default=2**24, static=True)
 
     def __post_init__(self):
@@ -95,7 +97,7 @@ class RobustMOSS:
             raise ValueError(f"RobustMOSS.max_rounds must be >= 2, got {self.max_rounds}; pass the rounds you run")
 
     def init(self, num_arms: int) -> RobustMOSSState:
-        """No arm has been played."""
+        """Returns the state before round 1: no arm has been played."""
         first, peels = self._levels()
         zeros = jnp.zeros(num_arms)
         phi = self._phi(jnp.asarray(peels, zeros.dtype), num_arms)
@@ -114,7 +116,7 @@ class RobustMOSS:
         )
 
     def probabilities(self, state: RobustMOSSState, t: Array, key) -> Array:
-        """The arm with the largest index, for sure."""
+        """Returns the one-hot vector of the arm with the largest index."""
         del t, key
         return largest(state.pulls, state.index)
 
@@ -164,7 +166,7 @@ class RobustMOSS:
         return jnp.maximum(jnp.log(self.horizon / (num_arms * m)), self.log_floor) / m
 
     def _levels(self) -> tuple[np.ndarray, np.ndarray]:
-        """The first m of every level, and h there; a level without a whole m is left out."""
+        """Returns the first m of every level, and h there; a level without a whole m is left out."""
         last: dict[int, float] = {}
         level = 0
         while (first := math.ceil(self.level_ratio**level)) <= self.max_rounds:

@@ -148,7 +148,7 @@ class RobustUCB:
             )
 
     def init(self, num_arms: int) -> Any:
-        """No arm has been played."""
+        """Returns the state before round 1: no arm has been played."""
         pulls, zeros = jnp.zeros(num_arms, jnp.int32), jnp.zeros(num_arms)
         if self.form == "exact":
             return HistoryState(pulls=pulls, rewards=jnp.zeros((num_arms, self.max_rounds)), latest=jnp.zeros(()))
@@ -161,13 +161,13 @@ class RobustUCB:
         return HistogramState(pulls=pulls, counts=bins, sums=bins, estimate=zeros)
 
     def probabilities(self, state: Any, t: Array, key) -> Array:
-        """The arm with the largest index, for sure."""
+        """Returns the one-hot vector of the arm with the largest index."""
         del key
         index = self.indices(state, t)  # an infinite one still comes after the arms not yet played
         return largest(state.pulls, jnp.minimum(index, jnp.finfo(index.dtype).max))
 
     def indices(self, state: Any, t: Array) -> Array:
-        """The index of every arm at round t, [K]; of no meaning for an arm not yet played."""
+        """Returns the index of every arm at round t, [K]; that of an arm not yet played has no meaning."""
         dtype = jnp.result_type(float)
         power = 1 - 1 / self.moment_order  # eps / (1 + eps)
         n = jnp.maximum(state.pulls, 1).astype(dtype)
@@ -265,7 +265,7 @@ class RobustUCB:
         return BlocksState(pulls=pulls, blocks=blocks, lower=lower, upper=upper)
 
     def _add_to_histogram(self, state: HistogramState, pulls, played, arm, n, t, reward) -> HistogramState:
-        size = jnp.log2(jnp.maximum(jnp.abs(reward) / (LOWEST * self.moment_bound), 1e-30))
+        size = jnp.log(jnp.maximum(jnp.abs(reward) / (LOWEST * self.moment_bound), 1e-30)) / math.log(2)
         place = jnp.clip(jnp.ceil(2 * size), 0, HALF_OCTAVES).astype(jnp.int32)
         place = HALF_OCTAVES + jnp.where(reward < 0, -place, place)
         reward = jnp.clip(reward, -1e30, 1e30)
@@ -287,7 +287,7 @@ class RobustUCB:
         return HistogramState(pulls=pulls, counts=counts, sums=sums, estimate=estimate)
 
     def _log_term(self, t: Array) -> Array:
-        """L = log(1 / delta), on the grid in the bounded form of two of the estimators."""
+        """Returns L = log(1 / delta), on the grid in the bounded form of two of the estimators."""
         dtype = jnp.result_type(float)
         if self.form == "exact" or self.estimator == "median_of_means":
             return 2 * jnp.log(jnp.maximum(t, 2).astype(dtype))  # t = 1 meets no arm that has been played
@@ -305,7 +305,7 @@ class RobustUCB:
         return 2 * math.floor(1 + 16 * math.log(self.max_rounds))
 
     def _block_size(self, pulls: Array) -> Array:
-        """2^g: doubled whenever all the blocks are full."""
+        """Returns 2^g, which doubles whenever all the blocks are full."""
         return jnp.left_shift(1, 32 - lax.clz((pulls // self._num_blocks()).astype(jnp.int32)))
 
     def _central_moment(self) -> Array:

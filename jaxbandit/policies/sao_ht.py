@@ -15,7 +15,7 @@ C1 = 6  # the paper's c_1
 
 
 class SAOHTState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     pulls: Array  # [K]  int32, N
     cumulative_loss: Array  # [K]  Lhat, importance-weighted and trimmed at M_t
@@ -99,7 +99,7 @@ class SAOHT:
     fallback_horizon: str = field(default="remaining", choices=("remaining", "full"))
 
     def init(self, num_arms: int) -> SAOHTState:
-        """All arms active."""
+        """Returns the state before round 1: all arms are active."""
         zeros, none = jnp.zeros(num_arms), jnp.zeros(num_arms, jnp.int32)
         return SAOHTState(
             pulls=none,
@@ -113,7 +113,7 @@ class SAOHT:
         )
 
     def probabilities(self, state: SAOHTState, t: Array, key) -> Array:
-        """Each arm once; then the line below (8), or the fallback."""
+        """Returns each arm once; then the probabilities of the line below (8), or those of the fallback."""
         del key
         num_arms = state.mass.shape[0]
         active = state.removed == 0
@@ -124,7 +124,7 @@ class SAOHT:
         return jnp.where(t <= num_arms, one_hot(t - 1, num_arms).astype(x.dtype), x)
 
     def update(self, state: SAOHTState, t: Array, x: Array, arm: Array, loss: Array) -> SAOHTState:
-        """Adds the loss, removes arms (5), and tests (6) to (8); or one step of the fallback."""
+        """Adds the loss, removes arms (5), and tests (6) to (8); or takes one step of the fallback."""
         round_t, num_arms = jnp.asarray(t).astype(x.dtype), x.shape[0]
         playing = state.switched > 0
         horizon = self.horizon
@@ -143,7 +143,7 @@ class SAOHT:
         return state._replace(switched=jnp.where(fires, t, state.switched).astype(jnp.int32), fallback=fallback)
 
     def measure(self, state, t, x, arm, loss, after) -> dict[str, Array]:
-        """Rounds played by the fallback, and arms removed."""
+        """Returns the rounds played by the fallback, and the arms removed."""
         del t, arm, loss
         removed = jnp.sum(((after.removed > 0) & (state.removed == 0)).astype(x.dtype))
         return {"fallback_rounds": (state.switched > 0).astype(x.dtype), "removals": removed}
@@ -177,7 +177,7 @@ class SAOHT:
         )
 
     def _suspicious(self, state: SAOHTState, t: Array, width: Array) -> Array:
-        """Whether one of the tests (6), (7) and (8) fires."""
+        """Returns whether one of the tests (6), (7) and (8) fires."""
         L, active = state.cumulative_loss, state.removed == 0
         log_beta, pulls = self._log_beta(L.shape[0]), jnp.maximum(state.pulls, 1).astype(L.dtype)
         mean_width = 9 * self.constant_scale * self.moment_bound
@@ -199,7 +199,7 @@ class SAOHT:
         return self.constant_scale * spread * jnp.exp(exponent * jnp.log(self._log_beta(num_arms)))
 
     def _log_beta(self, num_arms: int) -> Array:
-        """log(beta / zeta), as a sum: beta itself may overflow."""
+        """Returns log(beta / zeta), as a sum, because beta itself may overflow."""
         log_T = jnp.log(jnp.maximum(self.horizon, 2))
         return jnp.log(12 * num_arms * log_T) + 2 * log_T + log_inverse_failure(self)
 

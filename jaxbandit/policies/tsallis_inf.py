@@ -13,7 +13,7 @@ from jaxbandit.types import Array, field, pytree
 
 
 class TsallisINFState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     cumulative_lost: Array  # [K]  what rounding took from it
@@ -54,11 +54,11 @@ class TsallisINF:
     estimator: str = field(default="iw", choices=("iw", "rv"))
 
     def init(self, num_arms: int) -> TsallisINFState:
-        """Nothing estimated yet."""
+        """Returns the state before round 1: all estimates are 0."""
         return TsallisINFState(cumulative_loss=jnp.zeros(num_arms), cumulative_lost=jnp.zeros(num_arms))
 
     def probabilities(self, state: TsallisINFState, t: Array, key) -> Array:
-        """w_t, as (eta/2 (L - min L) + y)^-2."""
+        """Returns w_t, as (eta/2 (L - min L) + y)^-2."""
         del key
         return inf(state.cumulative_loss * (self._learning_rate(t) / 2), 2)
 

@@ -15,7 +15,7 @@ from jaxbandit.types import Array, field, pytree
 
 
 class RewardState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
+    """The state that round t inherits from rounds 1, ..., t-1; rewards are minus the losses."""
 
     pulls: Array  # [K]  int32
     reward: Array  # [K]  sum of the rewards of each arm
@@ -51,11 +51,11 @@ class UCB1:
     exploration: float = field(default=1.0, gt=0)
 
     def init(self, num_arms: int) -> RewardState:
-        """No arm has been played."""
+        """Returns the state before round 1: no arm has been played."""
         return no_rewards(num_arms)
 
     def probabilities(self, state: RewardState, t: Array, key) -> Array:
-        """The arm with the largest index, for sure."""
+        """Returns the one-hot vector of the arm with the largest index."""
         del key
         pulls, mean = mean_reward(state)
         plays = jnp.maximum(jnp.asarray(t).astype(mean.dtype) - 1, 1)
@@ -98,11 +98,11 @@ class MOSS:
     exploration: float = field(default=1.0, gt=0)
 
     def init(self, num_arms: int) -> RewardState:
-        """No arm has been played."""
+        """Returns the state before round 1: no arm has been played."""
         return no_rewards(num_arms)
 
     def probabilities(self, state: RewardState, t: Array, key) -> Array:
-        """The arm with the largest index, for sure."""
+        """Returns the one-hot vector of the arm with the largest index."""
         del t, key
         pulls, mean = mean_reward(state)
         share = self.horizon / (pulls.shape[0] * pulls)
@@ -142,11 +142,11 @@ class GaussianThompson:
     exploration: float = field(default=1.0, gt=0)
 
     def init(self, num_arms: int) -> RewardState:
-        """No arm has been played."""
+        """Returns the state before round 1: no arm has been played."""
         return no_rewards(num_arms)
 
     def probabilities(self, state: RewardState, t: Array, key) -> Array:
-        """The arm with the largest draw, for sure: the randomness is in ``key``."""
+        """Draws a mean of each arm from ``key``; returns the one-hot vector of the arm with the largest draw."""
         del t
         weight = state.pulls.astype(state.reward.dtype) + 1
         noise = random.normal(key, state.pulls.shape)
@@ -160,13 +160,13 @@ class GaussianThompson:
 
 
 def no_rewards(num_arms: int) -> RewardState:
-    """The state before round 1."""
+    """Returns the state before round 1."""
     zeros = jnp.zeros(num_arms)
     return RewardState(pulls=jnp.zeros(num_arms, jnp.int32), reward=zeros, reward_lost=zeros)
 
 
 def add_reward(state: RewardState, arm: Array, loss: Array) -> RewardState:
-    """The state after ``arm`` earned minus ``loss``."""
+    """Returns the state after ``arm`` earned minus ``loss``."""
     played = one_hot(arm, state.pulls.shape[0])
     term = state.reward_lost + jnp.where(played, -loss, 0)
     reward = state.reward + term
@@ -176,13 +176,13 @@ def add_reward(state: RewardState, arm: Array, loss: Array) -> RewardState:
 
 
 def mean_reward(state: RewardState) -> tuple[Array, Array]:
-    """Pulls, at least 1, and mean reward of every arm, both [K] in the working dtype."""
+    """Returns pulls, at least 1, and mean reward of every arm, both [K] in the working dtype."""
     pulls = jnp.maximum(state.pulls, 1).astype(state.reward.dtype)
     return pulls, (state.reward + state.reward_lost) / pulls
 
 
 def largest(pulls: Array, index: Array) -> Array:
-    """The law that plays the arm with the largest index; arms never played come first, lowest first."""
+    """Returns the one-hot vector of the arm with the largest index; arms never played come first, lowest first."""
     return _as_law(jnp.argmax(jnp.where(pulls == 0, jnp.inf, index)), index)
 
 

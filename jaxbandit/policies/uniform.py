@@ -25,15 +25,15 @@ class Uniform:
     setting: ClassVar[str] = "yardstick"
 
     def init(self, num_arms: int) -> Array:
-        """x, [K]: the only thing there is to know."""
+        """Returns the uniform probabilities, [K], which never change."""
         return jnp.full(num_arms, 1 / num_arms)
 
     def probabilities(self, state: Array, t: Array, key) -> Array:
-        """1/K for every arm."""
+        """Returns 1/K for every arm."""
         del t, key
         return state
 
     def update(self, state: Array, t: Array, x: Array, arm: Array, loss: Array) -> Array:
-        """Nothing is learnt."""
+        """Returns the state unchanged."""
         del t, x, arm, loss
         return state

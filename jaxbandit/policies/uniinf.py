@@ -16,7 +16,7 @@ SMALLEST_REST = 2.0**-100
 
 
 class UniINFState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     cumulative_loss: Array  # [K]  sum of the loss estimates, shifted so that its minimum is 0
     scale: Array  # []  S_t; its inverse is the learning rate
@@ -47,7 +47,7 @@ class UniINF:
     logarithmic in :math:`T` when the arms are stochastic with a unique best arm.
 
     Attributes:
-      horizon: :math:`T` in Eq. (4). What the policy believes; the engine may run longer.
+      horizon: :math:`T` in Eq. (4), as the policy is given it. A run may have more rounds.
       initial_scale: :math:`S_1`. The paper takes 4; the analysis uses that value.
 
     Example:
@@ -64,7 +64,7 @@ class UniINF:
 
     Notes:
       The two ``lost`` fields of the state are compensated summation: they change no formula, and
-      hold what float32 would drop (an increment of S below half an ulp, for one).
+      hold the parts that float32 would drop (an increment of S below half an ulp, for one).
     """
 
     label: ClassVar[str] = "uniINF"
@@ -74,30 +74,30 @@ class UniINF:
     initial_scale: float = field(default=4.0, gt=0, hint="the paper takes 4")
 
     def init(self, num_arms: int) -> UniINFState:
-        """Line 1 of Algorithm 1."""
+        """Returns the state before round 1, as in Line 1 of Algorithm 1."""
         scale = jnp.asarray(self.initial_scale, jnp.result_type(float))
         zeros = jnp.zeros(num_arms)
         return UniINFState(cumulative_loss=zeros, scale=scale, cumulative_lost=zeros, scale_lost=jnp.zeros_like(scale))
 
     def probabilities(self, state: UniINFState, t: Array, key) -> Array:
-        """Eq. (2)."""
+        """Returns x_t of Eq. (2)."""
         del t, key  # a deterministic function of the state
         return log_barrier(state.cumulative_loss, state.scale)
 
     def update(self, state: UniINFState, t: Array, x: Array, arm: Array, loss: Array) -> UniINFState:
-        """Lines 5 to 8 of Algorithm 1."""
+        """Returns the state after Lines 5 to 8 of Algorithm 1."""
         C = self.keeps_below(state, t, x, arm)
         skipped = jnp.where(jnp.abs(loss) < C, loss, 0)  # l^skip
         clipped = jnp.clip(loss, -C, C)  # l^clip
         return advanced(state, self.horizon, x, arm, skipped, clipped * rest_of(x, arm))
 
     def keeps_below(self, state: UniINFState, t: Array, x: Array, arm: Array) -> Array:
-        """C of Eq. (3): a loss of this size or more is skipped."""
+        """Returns C of Eq. (3); a loss of this size or more is skipped."""
         del t
         return 0.25 * state.scale / rest_of(x, arm)
 
     def measure(self, state, t, x, arm, loss, after) -> dict[str, Array]:
-        """Div, Shift, |SkipErr| and calibration of the paper's regret decomposition, round by round."""
+        """Returns Div, Shift, |SkipErr| and calibration of the paper's regret decomposition for one round."""
         S, S_next = state.scale, after.scale
         num_arms = x.shape[0]
         skips = jnp.abs(loss) >= self.keeps_below(state, t, x, arm)

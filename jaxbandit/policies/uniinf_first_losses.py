@@ -14,7 +14,7 @@ from jaxbandit.types import Array, field, pytree
 
 
 class FirstLossesState(NamedTuple):
-    """What round t inherits from rounds 1, ..., t-1."""
+    """The state that round t inherits from rounds 1, ..., t-1."""
 
     play: UniINFState  # of Algorithm 1, from the round on in which it starts
     seen: Array  # []  int32, losses other than 0 so far, at most ``num_first``
@@ -64,16 +64,16 @@ class UniINFFirstLosses:
     factor: float = field(default=4.0, gt=0, hint="the paper's S_1 is 4")
 
     def init(self, num_arms: int) -> FirstLossesState:
-        """No loss has been seen; the scale 1 is a placeholder."""
+        """Returns the state before round 1; its scale 1 is a placeholder."""
         zero = jnp.zeros(())
         return FirstLossesState(self._algorithm().init(num_arms), jnp.int32(0), zero, zero)
 
     def probabilities(self, state: FirstLossesState, t: Array, key) -> Array:
-        """Eq. (2); uniform while the first losses are gathered, because all estimates are 0."""
+        """Returns x_t of Eq. (2); uniform while the first losses are gathered, because all estimates are 0."""
         return self._algorithm().probabilities(state.play, t, key)
 
     def update(self, state: FirstLossesState, t: Array, x: Array, arm: Array, loss: Array) -> FirstLossesState:
-        """Gathers first losses; then Lines 5 to 8 of Algorithm 1."""
+        """Gathers the first losses; then follows Lines 5 to 8 of Algorithm 1."""
         wanted = jnp.asarray(self.num_first, loss.dtype)
         gathering = state.seen.astype(loss.dtype) < wanted
         counts = gathering & (loss != 0)

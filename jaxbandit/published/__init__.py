@@ -4,3 +4,5 @@
 ``digests`` has the short digests that show whether a study would still give the same numbers, and ``reproduce`` plays
 studies and rewrites or compares their tables.
 """
+
+__all__ = ["blocks", "reproduce"]

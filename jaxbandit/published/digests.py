@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from jaxbandit.engine import Engine, Job, Timing, by_program, run_job
+from jaxbandit.studies.renamed import first_names
 from jaxbandit.studies.study import Study
 
 ROUNDS, SEEDS, DIGITS = 64, 4, 12
@@ -41,7 +42,8 @@ def text_digest(text: str) -> str:
 
 
 def _settings(study: Study) -> dict:
-    return {name: value for name, value in study.model_dump(exclude_defaults=True).items() if name not in APART}
+    dumped = study.model_dump(exclude_defaults=True)
+    return first_names({name: value for name, value in dumped.items() if name not in APART})
 
 
 def _first_games(study: Study) -> Iterator[np.ndarray]:

@@ -33,7 +33,7 @@ def worst_gaps(results: Results) -> str:
                 [
                     str(family.num_arms),
                     f"{family.moment_order:g}",
-                    name,
+                    name + results.remark((label, place) for place in family.labels),
                     interval_text(value, float(last.low), float(last.high)),
                     f"{float(last.gap):g}" + (" (edge)" if bool(last.edge) else ""),
                     f"{value / float(gaps.order(family, rounds)[0]):.2g}",
@@ -62,9 +62,10 @@ def gains(environments: dict[str, str]) -> Maker:
                 regret = results.regret(label, place)
                 log_t, mean = np.log(regret["round"].values), regret.mean("seed").values
                 at = np.interp(np.log(ends), log_t, mean)
-                found = growth.gain_ratio(regret, cells=len(places) * len(results.policies()))
+                found = growth.gain_ratio(regret, entries=len(places) * len(results.policies()))
                 ratio = _limits(float(found.ratio), float(found.low), float(found.high))
-                lines.append([heading, name, *map(number, np.diff(at)), ratio, str(found.verdict.item())])
+                shown = name + results.remark([(label, place)])
+                lines.append([heading, shown, *map(number, np.diff(at)), ratio, str(found.verdict.item())])
         return markdown(heads, lines, left=2)
 
     return make

@@ -34,7 +34,7 @@ def certificate(found: Any) -> str:
     ds, controls = found
     parts = [f"{int(ds.violations.sum())} violations, {int(ds.failed.sum())} failed games."]
     for title, heads, rows in listings(ds):
-        escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+        escaped = [[entry.replace("|", "\\|") for entry in row] for row in rows]
         parts += [f"{title[0].upper()}{title[1:]}:", markdown(heads, escaped, left=len(heads))]
     said = [
         f"- Control *{name}* " + (f"violates {', '.join(facts)}." if facts else "was NOT detected.")

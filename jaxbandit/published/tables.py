@@ -10,10 +10,10 @@ import xarray as xr
 
 from jaxbandit.analysis import comparison, growth, risk, statistics
 from jaxbandit.analysis.comparison import writers
-from jaxbandit.dataset.labels import readable
+from jaxbandit.dataset.labels import pretty, readable
 from jaxbandit.plots import common
 from jaxbandit.studies.study import Study
-from jaxbandit.theory import guarantees
+from jaxbandit.theory import assumptions, guarantees
 
 LETTERS = {"α": "alpha", "σ": "sigma"}
 
@@ -38,12 +38,19 @@ class Results:
     def policies(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
         """Returns labels of policies with the names that a table shows; all if none are chosen."""
         labels = [str(label) for label in self.ds.policy.values]
-        return _chosen(labels, chosen) if chosen else {label: _name(label) for label in labels}
+        return _chosen(labels, chosen) if chosen else {label: pretty(label) for label in labels}
 
     def places(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
         """Returns labels of environments with the headings that a table shows; all if none are chosen."""
         labels = [str(label) for label in self.ds.environment.values]
         return _chosen(labels, chosen) if chosen else {label: f"`{label}`" for label in labels}
+
+    def remark(self, pairs: Iterable[tuple[str, str]]) -> str:
+        """Returns words behind the name of a row if it is outside its assumptions in some of the row's pairs."""
+        pairs, outside = list(pairs), assumptions.outside_of(self.ds.attrs)
+        count = sum(pair in outside for pair in pairs)
+        where = "" if count == len(pairs) else f" in {count} of {len(pairs)}"
+        return f" ({assumptions.OUTSIDE}{where})" if count else ""
 
     def regret(self, policy: str, environment: str) -> xr.DataArray:
         """Returns the regret of a pair, [seed, round], up to the last round it was played to, in memory."""
@@ -78,13 +85,14 @@ def final_regret(
             heads += [heading, "99 % quantile"] if quantile else [heading]
         lines = []
         for label, name in rows.items():
-            cells = [name] + ([given_text(label)] if given else [])
+            entries = [name + results.remark((label, place) for place in places)]
+            entries += [given_text(label)] if given else []
             for place in places:
                 regret = results.regret(label, place)
                 last, stop = regret.isel(round=-1).values, _stop(regret, results)
-                cells.append(mean_text(last) + stop)
-                cells += [number(float(np.quantile(last, 0.99)))] if quantile else []
-            lines.append(cells)
+                entries.append(mean_text(last) + stop)
+                entries += [number(float(np.quantile(last, 0.99)))] if quantile else []
+            lines.append(entries)
         return markdown(heads, lines, left=2 if given else 1)
 
     return make
@@ -116,12 +124,19 @@ def pairs(
                 band = statistics.band(last, num_resamples=comparison.RESAMPLES)
                 mean = interval_text(float(band["mean"]), float(band.low), float(band.high)) + _stop(regret, results)
                 shaky = "\\*" if risk.fragile(last.values) else ""
-                cells = [heading, name, given_text(label), mean + shaky, number(float(np.quantile(last.values, 0.99)))]
-                cells.append("" if gaps is None else _rate(risk.failure_rate(regret, gaps)))
+                shown = name + results.remark([(label, place)])
+                entries = [
+                    heading,
+                    shown,
+                    given_text(label),
+                    mean + shaky,
+                    number(float(np.quantile(last.values, 0.99))),
+                ]
+                entries.append("" if gaps is None else _rate(risk.failure_rate(regret, gaps)))
                 if growing:
-                    cell = comparison.measured(regret, None, cells=len(rows) * len(places))
-                    cells += [growth.exponent_text(*cell.exponent), writers.regime(cell)] if cell else ["", ""]
-                lines.append(cells)
+                    entry = comparison.measured(regret, None, entries=len(rows) * len(places))
+                    entries += [growth.exponent_text(*entry.exponent), writers.regime(entry)] if entry else ["", ""]
+                lines.append(entries)
         table = markdown(heads, lines, left=3)
         return table + ("\n\n\\* The mean rests on few games." if any("\\*" in line[3] for line in lines) else "")
 
@@ -151,7 +166,8 @@ def sweep(
         side = common.side_of(ds, x)
         values = common.axis_values(ds, x, results.environments)
         columns = sorted({float(value) for value in values if not np.isnan(value)})
-        cells: dict[str, dict[float, str]] = {}
+        entries: dict[str, dict[float, str]] = {}
+        pairs: dict[str, list[tuple[str, str]]] = {}
         heads = [common.head(label) for label in map(str, ds[side].values)]
         swept = {head for head, value in zip(heads, values, strict=True) if not np.isnan(value)}
         for place in map(str, ds.environment.values):
@@ -164,13 +180,17 @@ def sweep(
                 name = readable(labels["policy"])[0]
                 if ds.sizes[other] > 1 and len({common.head(one) for one in ds.environment.values}) > 1:
                     name += f", `{common.head(place)}`"
+                pairs.setdefault(name, []).append((label, place))
                 last = results.regret(label, place).isel(round=-1).values / (value if relative else 1)
                 if math.isnan(value):  # a policy without the swept value has one number for all of them
-                    cells.setdefault(name, {}).update(dict.fromkeys(columns, mean_text(last)))
+                    entries.setdefault(name, {}).update(dict.fromkeys(columns, mean_text(last)))
                 else:
-                    cells.setdefault(name, {})[value] = mean_text(last)
+                    entries.setdefault(name, {})[value] = mean_text(last)
         head = f"mean regret{' / ' + common.axis_name(x) if relative else ''}; {common.axis_name(x)}"
-        lines = [[name, *(row.get(column, "") for column in columns)] for name, row in cells.items()]
+        lines = [
+            [name + results.remark(pairs[name]), *(row.get(column, "") for column in columns)]
+            for name, row in entries.items()
+        ]
         return markdown([head, *map(shown, columns)], lines)
 
     return make
@@ -234,8 +254,8 @@ def number(value: float) -> str:
 
 def given_text(label: str) -> str:
     """Returns what a policy must be given, the unit of the losses included."""
-    row = guarantees.of(label)
-    return "" if row is None else ", ".join(LETTERS.get(letter, letter) for letter in row.given) or "nothing"
+    given = guarantees.given(label)
+    return "" if given is None else ", ".join(LETTERS.get(letter, letter) for letter in given) or "nothing"
 
 
 def _places(value: float, places: int) -> str:
@@ -263,11 +283,6 @@ def _stop(regret: xr.DataArray, results: Results) -> str:
     """Returns a remark on a policy that stops before the others."""
     last = int(regret["round"][-1]) if regret.sizes["round"] else 0
     return f", after {last:,}" if 0 < last < results.study.rounds()[-1] else ""
-
-
-def _name(label: str) -> str:
-    """Returns a label as published tables have it: the name of its paper, and the values as in a dataset."""
-    return readable(label)[0] + label[len(common.head(label)) :]
 
 
 def _chosen(labels: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:

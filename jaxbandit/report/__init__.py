@@ -4,5 +4,7 @@
 ``Panel``, and a caller can add further ones: ``write(directory, panels=[Panel("Sensitivity", figure=figure)])``.
 """
 
-from jaxbandit.report.page import write as write
-from jaxbandit.report.panel import Panel as Panel
+from jaxbandit.report.page import write
+from jaxbandit.report.panel import Panel
+
+__all__ = ["Panel", "write"]

@@ -14,8 +14,10 @@ import xarray as xr
 
 from jaxbandit import plots
 from jaxbandit.analysis import final
+from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import with_bands
+from jaxbandit.policies import POLICIES
 from jaxbandit.report.outcomes import Outcome, outcomes
 from jaxbandit.report.verdicts import Verdict, verdicts
 from jaxbandit.store.assemble import load, opened
@@ -136,15 +138,20 @@ def _is_of_environment(axis: str, ds: xr.Dataset) -> bool:
     if axis.startswith(("policy_", "environment_")):
         return axis.startswith("environment_")
     said = {side: str(ds.attrs.get(side, "")) for side in ("policy", "environment")}
-    told = {side: re.search(rf"\b{re.escape(axis)}=", text) is not None for side, text in said.items()}
-    return told["environment"] and not told["policy"]
+    named = {side: re.search(rf"\b{re.escape(axis)}=", text) is not None for side, text in said.items()}
+    return named["environment"] and not named["policy"]
+
+
+def _registry_name(name: str) -> str:
+    """Returns the registry name of a class, given by its own name; the name itself if it is not registered."""
+    return next((key for key, cls in (POLICIES | ENVIRONMENTS).items() if cls.__name__ == name), name)
 
 
 def _stacked(ds: xr.Dataset, side: str, axes: list[str]) -> xr.Dataset:
     """Merges the swept axes of a side into one, with the labels that a study gives."""
     if side in ds.dims:
         return ds
-    name = str(ds.attrs.get(side, side)).split("(")[0]
+    name = _registry_name(str(ds.attrs.get(side, side)).split("(")[0])
     if not axes:
         return ds.expand_dims({side: [name]})
     points = list(itertools.product(*(ds[axis].values for axis in axes)))

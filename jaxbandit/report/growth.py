@@ -2,13 +2,16 @@
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 from jaxbandit.analysis import comparison, growth
-from jaxbandit.analysis.comparison import Cell
-from jaxbandit.analysis.comparison.writers import regime
+from jaxbandit.analysis.comparison import Entry
+from jaxbandit.analysis.comparison.form import Footnotes
+from jaxbandit.analysis.comparison.writers import promises, regime
 from jaxbandit.game import is_stationary
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.panel import Panel, Render
+from jaxbandit.theory import assumptions
 
 LEVEL = 0.95
 
@@ -19,28 +22,28 @@ class Row:
 
     Attributes:
       policy: Its label.
-      proved: The order that is proved in an environment of this kind; empty if none is.
-      cell: The measured growth.
+      proved: The orders that are proved in an environment of this kind; empty if none is.
+      entry: The measured growth.
     """
 
     policy: str
     proved: str
-    cell: Cell
+    entry: Entry
 
     @property
     def regime(self) -> str:
         """Returns how regret was seen to grow."""
-        return regime(self.cell)
+        return regime(self.entry)
 
     @property
     def exponent(self) -> str:
         """Returns the measured exponent with its interval."""
-        return growth.exponent_text(*self.cell.exponent) or "–"
+        return growth.exponent_text(*self.entry.exponent) or "–"
 
     @property
     def promised(self) -> str:
         """Returns the exponent that is proved."""
-        exponent = self.cell.promised
+        exponent = self.entry.promised
         return "–" if exponent is None else "log T" if exponent == 0 else f"{exponent:.2f}"
 
 
@@ -57,25 +60,28 @@ def panel(findings: Findings, render: Render) -> Panel | None:
     """Makes the table of exponents; returns None if the games were not kept, or are too short or too few."""
     if "regret" not in findings.ds or not growth.enough_doublings(findings.ds["round"].values):
         return None
-    found = [environment for environment in growths(findings) if environment.rows]
+    notes = Footnotes()
+    found = [environment for environment in growths(findings, notes) if environment.rows]
     if not found:
         return None
     shown = {
         "doublings": growth.LAST_DOUBLINGS,
         "apart": growth.APART,
         "flat": growth.FLAT,
-        "cells": findings.ds.sizes["policy"] * findings.ds.sizes["environment"],
+        "entries": findings.ds.sizes["policy"] * findings.ds.sizes["environment"],
         "level": f"{100 * LEVEL:g}%",
         "why": findings.no_environments,
-        "below": any(row.cell.below_zero for environment in found for row in environment.rows),
-        "stopped": any(row.cell.stopped for environment in found for row in environment.rows),
+        "below": any(row.entry.below_zero for environment in found for row in environment.rows),
+        "notes": notes.listed(),
+        "stopped": any(row.entry.stopped for environment in found for row in environment.rows),
     }
     return Panel("Growth of regret", render("growth.html", environments=found, **shown))
 
 
-def growths(findings: Findings) -> Iterator[Environment]:
-    """Yields every environment with its pairs of at least two games."""
-    cells = findings.ds.sizes["policy"] * findings.ds.sizes["environment"]
+def growths(findings: Findings, notes: Footnotes | None = None) -> Iterator[Environment]:
+    """Yields every environment with its pairs of at least two games; footnotes of orders are added to ``notes``."""
+    notes, outside = notes or Footnotes(), assumptions.outside_of(findings.ds.attrs)
+    entries = findings.ds.sizes["policy"] * findings.ds.sizes["environment"]
     for label in map(str, findings.ds.environment.values):
         environment = findings.environments.get(label)
         stochastic = None if environment is None else is_stationary(environment)
@@ -86,9 +92,17 @@ def growths(findings: Findings) -> Iterator[Environment]:
             if games.isel(round=0).notnull().sum() < 2:
                 continue
             promised = None if stochastic is None else comparison.promised_exponent(policy, environment, stochastic)
-            order = None if stochastic is None else comparison.proved(policy, stochastic)
-            cell = comparison.measured(games, promised, LEVEL, cells)
-            if cell is not None:
-                rows.append(Row(policy, order.text if order else "", cell))
+            is_outside = (policy, label) in outside
+            entry = comparison.measured(games, promised, LEVEL, entries, outside=is_outside)
+            if entry is not None:
+                rows.append(Row(policy, _proved(policy, environment, stochastic, is_outside, notes), entry))
         kind = "" if stochastic is None else "stochastic" if stochastic else "adversarial"
         yield Environment(label, kind, rows)
+
+
+def _proved(policy: str, environment: Any, stochastic: bool | None, outside: bool, notes: Footnotes) -> str:
+    """Returns the orders that are proved for a policy in an environment; an empty text if there is none."""
+    if stochastic is None or outside:
+        return ""
+    tied = assumptions.is_tied(policy, environment, stochastic)
+    return promises(comparison.line(policy, "", stochastic, outside=False, tied=tied), notes)

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxbandit.report import words
 from jaxbandit.report.findings import Findings
-from jaxbandit.report.names import pretty
+from jaxbandit.report.names import marked, pretty
 from jaxbandit.report.panel import Panel, Render
 from jaxbandit.studies import limits
 from jaxbandit.theory import assumptions
@@ -50,16 +50,22 @@ def panel(findings: Findings, render: Render, num_troubles: int) -> Panel:
 
 def sentences(findings: Findings) -> Iterator[str]:
     """Yields the findings in words, the policy that wins most often first."""
+    attrs = findings.ds.attrs
     if findings.stats.sizes["policy"] < 2:
         for verdict in findings.verdicts[:NAMED]:
             best = verdict.best
+            name = marked(attrs, best.policy, [verdict.environment])
             yield (
-                f"{pretty(best.policy)} has a mean regret of {words.number(best.mean)} in {pretty(verdict.environment)}"
+                f"{name} has a mean regret of {words.number(best.mean)} in {pretty(verdict.environment)}"
                 f" ({words.limits(best.low, best.high)})."
             )
         return
     best = collections.Counter(outcome.verdict.best.policy for outcome in findings.outcomes)
     usual = collections.Counter(outcome.usual.winner for outcome in findings.outcomes)
+    won_in: dict[str, list[str]] = {}
+    for outcome in findings.outcomes:
+        for policy in {outcome.verdict.best.policy, outcome.usual.winner}:
+            won_in.setdefault(policy, []).append(outcome.verdict.environment)
     mean = collections.Counter(outcome.mean.winner for outcome in findings.outcomes)
     played, all_ = len(findings.outcomes), findings.stats.sizes["environment"]
     where = words.count(played, "environment") + (" played so far" if played < all_ else "")
@@ -71,13 +77,13 @@ def sentences(findings: Findings) -> Iterator[str]:
                 f" In the usual game it surely beats every other {ranked}policy in {won or 'none'} of them; "
                 f"its lower mean is claimed in {claimed or 'none'}."
             )
-        yield f"{pretty(policy)} has the least mean regret in {wins} of {where}.{rest}"
+        yield f"{marked(attrs, policy, won_in[policy])} has the least mean regret in {wins} of {where}.{rest}"
     usual.pop("", None)
     for policy, wins in usual.items() if not findings.quick else ():
         if policy not in dict(best.most_common(NAMED)):
             yield (
-                f"In the usual game {pretty(policy)} surely beats every other {ranked}policy in {wins} of {where}, "
-                "although its mean is not the least."
+                f"In the usual game {marked(attrs, policy, won_in[policy])} surely beats every other {ranked}policy in "
+                f"{wins} of {where}, although its mean is not the least."
             )
     others = len(best) - NAMED
     if others > 0:

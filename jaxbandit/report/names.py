@@ -5,11 +5,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxbandit.dataset.labels import shown as pretty
+from jaxbandit.theory.assumptions import remark
 
 
 def head(label: Any) -> str:
     """Returns the name that a label starts with: ``uniinf`` of ``uniinf[initial_scale=4]``."""
     return str(label).split("[")[0].split("#")[0]
+
+
+def marked(attrs: Mapping[str, Any], label: Any, environments: Sequence[Any]) -> str:
+    """Returns a policy's name, and in parentheses in which of some environments it is outside its assumptions."""
+    words = remark(attrs, label, environments)
+    return pretty(label) + (f" ({words})" if words else "")
 
 
 def short(points: Sequence[Mapping[str, Any]]) -> list[str]:

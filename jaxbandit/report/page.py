@@ -143,7 +143,7 @@ def _colours(findings: Findings | None) -> dict[str, list[str]]:
 
 
 def _hash(script: str) -> str:
-    """Returns what the content policy says about a script: the browser runs no other."""
+    """Returns the hash of a script for the content policy, so that the browser runs no other script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 

@@ -90,19 +90,19 @@ def _troubles_of_games(findings: Findings) -> Iterator[str]:
         for p, e in np.argwhere(stats.seeds.values == 0)
     ]
     if empty:
-        yield f"{words.count(len(empty), 'cell')} not played yet: {words.listed(empty)}; run the study again"
+        yield f"{words.count(len(empty), 'pair')} not played yet: {words.listed(empty)}; run the study again"
     short = int(((stats.seeds > 0) & (stats.seeds < asked)).sum())
     if short:
-        yield f"{words.count(short, 'cell')} with fewer than {asked:,} seeds; comparisons use the seeds that all have"
+        yield f"{words.count(short, 'pair')} with fewer than {asked:,} seeds; comparisons use the seeds that all have"
     least = int(stats.seeds.where(stats.seeds > 0).min())
     if least == 1:
-        yield "some cells have only 1 seed, so they have no interval and no test"
+        yield "some pairs have only 1 seed, so they have no interval and no test"
     elif least < headline.FEW:
         yield f"intervals and tests rest on {words.count(least, 'seed')}, fewer than {headline.FEW}: take care"
     said = [line for line in str(findings.ds.attrs.get("warnings", "")).splitlines() if line]
-    yield from assumptions.told(said)
+    yield from assumptions.sentences_of(said)
     platforms = str(findings.ds.attrs.get("platforms", "")).split("; ")
-    if len(platforms) > 1 and not any("platforms stand side by side" in note for note in findings.notes):
+    if len(platforms) > 1 and not any("differ in the last bits" in note for note in findings.notes):
         yield f"the cells come from {len(platforms)} platforms: their numbers have the same law"
     yield from findings.notes
 

@@ -85,7 +85,7 @@ def _part(kind: str, ds: xr.Dataset) -> dict[str, Any]:
     columns = tables.COLUMNS[ds.attrs["kind"]]
     rows = [
         {"labels": [row[name] for name in ("policy", "environment", "parameter")]}
-        | {"cells": [[row[name] for name in names] for names in columns.values()]}
+        | {"entries": [[row[name] for name in names] for names in columns.values()]}
         for row in tables.rows(ds)
     ]
     seeds = f"{ds.attrs['num_seeds']:,} seeds" + ("" if kind == "local" else " at every point of the design")

@@ -9,6 +9,7 @@ from jaxbandit.analysis import statistics
 from jaxbandit.plots.bands import played
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.panel import Render
+from jaxbandit.theory import assumptions
 
 QUANTILES = (0.5, 0.9, 0.99)
 LEVEL = 0.95
@@ -43,6 +44,7 @@ def listed(findings: Findings, render: Render) -> str:
     unbounded = any(not np.isfinite(row.quantiles).all() for row in rows)
     shown = {
         "names": names,
+        "outside": assumptions.outside_of(findings.ds.attrs),
         "level": f"{100 * LEVEL:g} %",
         "unbounded": unbounded,
         "stopped": any(r.stopped for r in rows),
@@ -56,17 +58,17 @@ def quantiles(findings: Findings) -> Iterator[tuple[str, list[Row]]]:
     for environment in map(str, findings.ds.environment.values):
         rows = []
         for policy in map(str, findings.ds.policy.values):
-            cell = played(findings.ds.regret.sel(policy=policy, environment=environment).load())
-            if not cell.size or cell.sizes["seed"] < 2:
+            games = played(findings.ds.regret.sel(policy=policy, environment=environment).load())
+            if not games.size or games.sizes["seed"] < 2:
                 continue
-            final = cell.isel(round=-1)
+            final = games.isel(round=-1)
             found = statistics.quantile(final, QUANTILES, level=LEVEL)
             limits = np.stack([found.quantile_value, found.low, found.high], axis=-1)
             stop = int(final["round"])
             rows.append(
                 Row(
                     policy=policy,
-                    seeds=cell.sizes["seed"],
+                    seeds=games.sizes["seed"],
                     quantiles=[(float(value), float(low), float(high)) for value, low, high in limits],
                     worst=float(final.max()),
                     stopped=stop if stop < last else 0,

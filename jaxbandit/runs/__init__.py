@@ -5,3 +5,5 @@
 estimates their cost, ``precision`` decides how many seeds are enough, and ``coupled`` plays many points side by side
 for searches and sensitivity studies.
 """
+
+__all__ = ["campaign", "coupled", "forecast", "run_study", "teams"]

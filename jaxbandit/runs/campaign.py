@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxbandit.dataset import labels
+from jaxbandit.dataset.pairs import checked_pair
 from jaxbandit.engine import Engine, Timing
-from jaxbandit.game import is_stationary
-from jaxbandit.grid import registry_name
-from jaxbandit.policies import POLICIES
 from jaxbandit.runs import precision, unfinished
 from jaxbandit.runs.player import Player
 from jaxbandit.store import cellfile, cells
@@ -79,15 +77,7 @@ class Campaign:
                 report.others += 1
         self._look_at_precision()
         report.found = sum(len(self._pieces(pair)) for pair in self.pairs)
-        checked = {
-            pair.index: assumptions.Pair(
-                registry_name(type(pair.policy), POLICIES),
-                pair.policy,
-                pair.environment,
-                is_stationary(pair.environment),
-            )
-            for pair in self.pairs
-        }
+        checked = {pair.index: checked_pair(pair.policy, pair.environment) for pair in self.pairs}
         self.warnings = assumptions.sentences(checked.values())
         self.outside = [index for index, pair in checked.items() if assumptions.is_outside(pair)]
         assumptions.warn(self.warnings, (pair.environment for pair in self.pairs), stacklevel=4)

@@ -106,8 +106,7 @@ def _probe(group: list[Cell], study: Study, config: Engine, timing: Timing) -> f
 
 def _block_lanes(group: list[Cell], study: Study, config: Engine) -> int:
     num_lanes = sum(cell.num_seeds for cell in group)
-    games, threads = config.games(job_of([group[0]], np.zeros(1, int), np.zeros(1, int), study).shape())
-    return config.lanes(games, threads, num_lanes) * threads
+    return config.in_flight(job_of([group[0]], np.zeros(1, int), np.zeros(1, int), study).shape(), num_lanes)
 
 
 def _played(job: Job, rounds: int, config: Engine) -> Timing:

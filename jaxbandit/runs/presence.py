@@ -123,7 +123,7 @@ class Presence:
 
 
 class _Seen:
-    """What was seen of another process's file."""
+    """The last reading of another process's file."""
 
     def __init__(self, content: bytes, at: float):
         self.content, self.at = content, at

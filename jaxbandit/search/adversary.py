@@ -151,7 +151,10 @@ class Adversary:
     def _check_recorded(self, trace: Trace, values: np.ndarray, recorded: np.ndarray) -> None:
         """Raises an error if the values of a step differ from those of the recorded search."""
         if not np.array_equal(values, recorded):
-            raise ValueError(f"{trace.path} does not follow from this search; use another directory, or delete it")
+            raise ValueError(
+                f"{trace.path} holds steps that this search would not take (its settings or code differ); "
+                "choose another directory (--out), or delete the file"
+            )
 
     def _chosen(self, trace: Trace, last: np.ndarray, arena: Arena) -> tuple[np.ndarray, float]:
         """Chooses the best finalist on other random numbers; returns it with the largest estimate of the search."""

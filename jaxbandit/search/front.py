@@ -5,7 +5,7 @@ import os
 import pathlib
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import xarray as xr
@@ -15,6 +15,7 @@ from jaxbandit.engine import Engine
 from jaxbandit.progress import bar
 from jaxbandit.search.arena import Arena, Maker, as_maker
 from jaxbandit.search.families import Environments, Family
+from jaxbandit.studies.keywords import TuneKeywords, WorstKeywords
 from jaxbandit.types import public_fields
 
 
@@ -30,7 +31,7 @@ def tune(
     engine: Engine | None = None,
     path: str | os.PathLike | None = None,
     stop: threading.Event | None = None,
-    **settings: Any,
+    **settings: Unpack[TuneKeywords],
 ) -> xr.Dataset:
     """Minimises final regret over a distribution of environments, in the logarithms of a policy's parameters.
 
@@ -100,7 +101,7 @@ def worst(
     engine: Engine | None = None,
     path: str | os.PathLike | None = None,
     stop: threading.Event | None = None,
-    **settings: Any,
+    **settings: Unpack[WorstKeywords],
 ) -> xr.Dataset:
     """Searches the environment of a family in which a policy's regret is the largest, at one or several horizons.
 

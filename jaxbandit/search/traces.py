@@ -16,6 +16,7 @@ import xarray as xr
 
 from jaxbandit.store import seal
 from jaxbandit.store.directory import Store
+from jaxbandit.studies.renamed import first_names
 from jaxbandit.version import __version__, commit
 
 SECONDS = 5.0  # between two writes of a running search
@@ -41,7 +42,7 @@ class Trace:
 
     def __init__(self, path: pathlib.Path | None, about: Mapping[str, Any], dims: Dims, parameters: Sequence[str]):
         self.path, self.rows, self.finished = path, [], None
-        self._about = json.loads(json.dumps(dict(about), default=str))
+        self._about = first_names(dict(about))
         self._dims, self._parameters = dims, list(parameters)
         self._saved = time.monotonic()
         if path is not None and path.exists():

@@ -9,7 +9,7 @@ import numpy as np
 from jaxbandit.checks import check_whole
 from jaxbandit.engine import Engine
 from jaxbandit.parameters import Box, Range, check_range, having, move
-from jaxbandit.runs.coupled import play_pairs
+from jaxbandit.sensitivity.kept import Kept, play_points
 from jaxbandit.sensitivity.points import Pairs
 
 
@@ -44,6 +44,7 @@ def evaluate(
     seed: int,
     dtype: str,
     engine: Engine | None,
+    kept: Kept | None,
 ) -> list[Evaluated]:
     """Plays a design in the box of every pair; ``design(D)`` gives its points in the D-dimensional unit cube.
 
@@ -64,15 +65,7 @@ def evaluate(
             {name: box[name].value(u) for name, u in zip(mine, row, strict=True)} for row in cubes[len(mine)].tolist()
         ]
         points += [_moved(*pairs.pairs[n], row) for row in rows]
-    games = play_pairs(
-        [policy for policy, _ in points],
-        [environment for _, environment in points],
-        record=[horizon],
-        num_seeds=num_seeds,
-        seed=seed,
-        dtype=dtype,
-        engine=engine,
-    )
+    games = play_points(points, num_seeds, horizon=horizon, seed=seed, dtype=dtype, engine=engine, kept=kept)
     found, first = [], 0
     for n, mine in owned.items():
         units = cubes[len(mine)]

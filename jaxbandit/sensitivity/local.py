@@ -10,7 +10,7 @@ import xarray as xr
 from jaxbandit.checks import check_whole
 from jaxbandit.engine import Engine
 from jaxbandit.parameters import having, move, place, values_of
-from jaxbandit.runs.coupled import play_pairs
+from jaxbandit.sensitivity.kept import Kept, play_points
 from jaxbandit.sensitivity.points import pairs_of
 
 STEP = 0.1
@@ -51,6 +51,7 @@ def local(
     check_seeds: int | None = None,
     dtype: str = "float32",
     engine: Engine | None = None,
+    kept: Kept | None = None,
 ) -> xr.Dataset:
     r"""Estimates the derivative of expected regret in parameters of a policy or its environment, one at a time.
 
@@ -73,6 +74,7 @@ def local(
         at twice the cost.
       dtype: ``"float32"`` or ``"float64"``.
       engine: The settings of the engine; they do not change the numbers.
+      kept: The finished points of an earlier call, which ``run`` finds in a directory.
 
     Returns:
       ``gradient`` (d E[R] / d theta) and ``elasticity`` with standard errors, the ``bias`` of the step, whether it was
@@ -104,15 +106,7 @@ def local(
             if count:
                 points += [stepped(*pairs.pairs[n], names[number], sign * h * factor) for sign in (1, -1)]
                 counts += [count, count]
-    games = play_pairs(
-        [policy for policy, _ in points],
-        [environment for _, environment in points],
-        record=[horizon],
-        num_seeds=counts,
-        seed=seed,
-        dtype=dtype,
-        engine=engine,
-    )
+    games = play_points(points, counts, horizon=horizon, seed=seed, dtype=dtype, engine=engine, kept=kept)
     final, failed = games.regret[..., -1], (games.failed > 0).sum(axis=1)
 
     kinds = {"extrapolated": bool, "elasticity_extrapolated": bool, "failed": np.int64}

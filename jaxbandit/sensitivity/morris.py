@@ -11,6 +11,7 @@ from jaxbandit.checks import check_whole
 from jaxbandit.engine import Engine
 from jaxbandit.parameters import as_box
 from jaxbandit.sensitivity.design import centred_interval, evaluate, range_coordinates, sampler, without_noise
+from jaxbandit.sensitivity.kept import Kept
 from jaxbandit.sensitivity.points import pairs_of
 
 NUM_LEVELS = 4
@@ -43,6 +44,7 @@ def morris(
     num_resamples: int = NUM_RESAMPLES,
     dtype: str = "float32",
     engine: Engine | None = None,
+    kept: Kept | None = None,
 ) -> xr.Dataset:
     """Estimates Morris's elementary effects of expected regret over a box, at ``num_trajectories * (D + 1)`` points.
 
@@ -64,6 +66,7 @@ def morris(
       num_resamples: Bootstrap samples.
       dtype: ``"float32"`` or ``"float64"``.
       engine: The settings of the engine; they do not change the numbers.
+      kept: The finished points of an earlier call, which ``run`` finds in a directory.
 
     Example:
       >>> import jaxbandit as jb
@@ -90,7 +93,7 @@ def morris(
         return sample(problem, num_trajectories, num_levels=NUM_LEVELS, seed=np.random.default_rng(seed))
 
     played = evaluate(
-        pairs, ranges, design, horizon=horizon, num_seeds=num_seeds, seed=seed, dtype=dtype, engine=engine
+        pairs, ranges, design, horizon=horizon, num_seeds=num_seeds, seed=seed, dtype=dtype, engine=engine, kept=kept
     )
     shape = (len(pairs.pairs), len(names))
     variables = {name: np.full(shape[:1] if name == "failed" else shape, np.nan) for name in LONG_NAMES}

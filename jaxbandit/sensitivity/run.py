@@ -10,6 +10,7 @@ import xarray as xr
 
 from jaxbandit.engine import Engine
 from jaxbandit.random import PRNG
+from jaxbandit.sensitivity.kept import Kept
 from jaxbandit.sensitivity.local import local
 from jaxbandit.sensitivity.morris import morris
 from jaxbandit.sensitivity.points import Pairs, pairs_of
@@ -17,6 +18,7 @@ from jaxbandit.sensitivity.sobol import sobol
 from jaxbandit.store import seal
 from jaxbandit.store.cells import NUMERICS, describe, digest, platform
 from jaxbandit.store.directory import Store
+from jaxbandit.studies.renamed import first_names
 from jaxbandit.studies.sections import Sensitivity
 from jaxbandit.studies.study import Study
 from jaxbandit.version import __version__, commit
@@ -34,6 +36,8 @@ def run(
     notice: Callable[[str, bool], None] | None = None,
 ) -> dict[str, xr.Dataset]:
     """Plays the ``[sensitivity]`` section of a study, except for results that the directory already holds.
+
+    Finished points are stored while the others are played, so the same call continues after an interruption.
 
     Args:
       study: A study with a section ``[sensitivity]``.
@@ -72,15 +76,17 @@ def run(
         if not study.held_tables():
             store.write(folder / STUDY, study.toml().encode())
         for kind, play in _asked(study, section).items():
-            path, key = folder / f"{kind}.nc", digest(_about(kind, study, section, pairs))
+            path, key = folder / f"{kind}.nc", digest(first_names(_about(kind, study, section, pairs)))
             kept = _read(path)
             there = kept is not None and kept.attrs.get("key") == key
             if notice:
                 notice(kind, there)
             if not there:
                 about = {"jaxbandit": __version__, "commit": commit(), "quick": int(study.is_quick)}
-                ds = play(engine).assign_attrs(title=study.title, key=key, **about)
+                finished = Kept(store.directory, kind, key)
+                ds = play(engine, finished).assign_attrs(title=study.title, key=key, **about)
                 store.write(path, seal.dataset_bytes(ds))
+                finished.forget()
             results[kind] = load(directory)[kind]
     return results
 
@@ -95,7 +101,7 @@ def load(directory: str | os.PathLike) -> dict[str, xr.Dataset]:
     return results
 
 
-def _asked(study: Study, section: Sensitivity) -> Mapping[str, Callable[[Engine | None], xr.Dataset]]:
+def _asked(study: Study, section: Sensitivity) -> Mapping[str, Callable[[Engine | None, Kept], xr.Dataset]]:
     common: dict[str, Any] = {
         "horizon": study.horizon,
         "num_seeds": study.num_seeds,
@@ -103,18 +109,25 @@ def _asked(study: Study, section: Sensitivity) -> Mapping[str, Callable[[Engine 
         "dtype": study.dtype,
     }
     box = common | {"num_seeds": section.num_seeds or study.num_seeds, "scale": section.scale, "level": section.level}
-    asked: dict[str, Callable[[Engine | None], xr.Dataset]] = {}
+    asked: dict[str, Callable[[Engine | None, Kept], xr.Dataset]] = {}
     if section.local:
-        asked["local"] = lambda engine: local(
-            study, None, section.local, step=section.step, check_seeds=section.check_seeds, engine=engine, **common
+        asked["local"] = lambda engine, kept: local(
+            study,
+            None,
+            section.local,
+            step=section.step,
+            check_seeds=section.check_seeds,
+            engine=engine,
+            kept=kept,
+            **common,
         )
     if section.box and "sobol" in section.methods:
-        asked["sobol"] = lambda engine: sobol(
-            study, None, section.box, num_points=section.num_points, engine=engine, **box
+        asked["sobol"] = lambda engine, kept: sobol(
+            study, None, section.box, num_points=section.num_points, engine=engine, kept=kept, **box
         )
     if section.box and "morris" in section.methods:
-        asked["morris"] = lambda engine: morris(
-            study, None, section.box, num_trajectories=section.num_trajectories, engine=engine, **box
+        asked["morris"] = lambda engine, kept: morris(
+            study, None, section.box, num_trajectories=section.num_trajectories, engine=engine, kept=kept, **box
         )
     return asked
 
@@ -152,7 +165,11 @@ def _read(path: pathlib.Path) -> xr.Dataset | None:
         warnings.warn(f"{path} {error}; this file is not used", stacklevel=3)
         return None
     if ds.attrs.get("kind") != KINDS.get(path.stem) or "key" not in ds.attrs:
-        warnings.warn(f"{path} holds something else than {KINDS.get(path.stem)}; this file is not used", stacklevel=3)
+        warnings.warn(
+            f"{path} holds no {KINDS.get(path.stem)}, so it is not used, and the next run "
+            "overwrites it; move it away to keep it",
+            stacklevel=3,
+        )
         return None
     if not verified:
         warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=3)

@@ -13,6 +13,7 @@ from jaxbandit.checks import check_whole
 from jaxbandit.engine import Engine
 from jaxbandit.parameters import as_box
 from jaxbandit.sensitivity.design import centred_interval, evaluate, range_coordinates, sampler, without_noise
+from jaxbandit.sensitivity.kept import Kept
 from jaxbandit.sensitivity.points import pairs_of
 
 NUM_BINS = 10  # bins of a response curve
@@ -48,6 +49,7 @@ def sobol(
     num_resamples: int = NUM_RESAMPLES,
     dtype: str = "float32",
     engine: Engine | None = None,
+    kept: Kept | None = None,
 ) -> xr.Dataset:
     """Estimates first-order and total Sobol' indices of expected regret over a box of parameters.
 
@@ -71,6 +73,7 @@ def sobol(
       num_resamples: Bootstrap samples.
       dtype: ``"float32"`` or ``"float64"``.
       engine: The settings of the engine; they do not change the numbers.
+      kept: The finished points of an earlier call, which ``run`` finds in a directory.
 
     Returns:
       ``first_order`` and ``total_order`` with limits, along ``parameter``; the ``variance`` over the box and the
@@ -103,7 +106,7 @@ def sobol(
         return sample(problem, num_points, calc_second_order=False, seed=np.random.default_rng(seed))
 
     played = evaluate(
-        pairs, ranges, design, horizon=horizon, num_seeds=num_seeds, seed=seed, dtype=dtype, engine=engine
+        pairs, ranges, design, horizon=horizon, num_seeds=num_seeds, seed=seed, dtype=dtype, engine=engine, kept=kept
     )
     shape = {"": (len(pairs.pairs),), "parameter": (len(pairs.pairs), len(names))}
     shape["bin"] = (*shape["parameter"], NUM_BINS)

@@ -242,8 +242,8 @@ def _platform_note(used: Sequence[Header], order: list[str]) -> dict[str, str]:
     said = {name: str(value) for name, value in used[0].platform.items()}
     if len(present) > 1:
         warnings.warn(
-            f"cells of {len(present)} platforms stand side by side ({'; '.join(present)}); their numbers follow the "
-            "same law, but the last bits depend on the platform",
+            f"this directory holds cells of {len(present)} platforms ({'; '.join(present)}). Their numbers follow the "
+            "same law but differ in the last bits. To compare bits, play the study again in a new directory (--out)",
             stacklevel=4,
         )
     return {**said, "platforms": "; ".join(present)}

@@ -27,7 +27,7 @@ from jaxbandit.store.cellfile import Header, file_name
 from jaxbandit.store.cellfile import digest as digest
 from jaxbandit.studies.sources import held_name, is_held
 from jaxbandit.studies.study import Study
-from jaxbandit.types import is_static, public_fields
+from jaxbandit.types import is_static, public_fields, recorded_name
 
 NUMERICS = 11  # raise it when the numbers of any game change: cells of another version are played again
 CELL_BYTES = 256 << 20  # most memory of a cell's results, which are written at once: more seeds make more cells
@@ -137,8 +137,8 @@ def describe(obj: Any) -> dict[str, Any]:
         about = {"class": _registered().get(cls, f"{cls.__module__}:{cls.__qualname__}")}
     if own and not is_held(cls):
         about["source"] = _source(cls.__module__)
-    for name, spec in public_fields(cls).items():
-        value = getattr(obj, spec.name)
+    for spec in public_fields(cls).values():
+        name, value = recorded_name(spec), getattr(obj, spec.name)
         if dataclasses.is_dataclass(value):
             about[name] = describe(value)
         elif value is None or is_static(spec):

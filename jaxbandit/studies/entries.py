@@ -22,12 +22,13 @@ from jaxbandit.studies.classes import find_class as find_class
 from jaxbandit.studies.classes import names as names
 from jaxbandit.studies.classes import no_imports as no_imports
 from jaxbandit.tables import readers
-from jaxbandit.types import check_single, public_fields
+from jaxbandit.types import check_single, current_names, public_fields, renamed_fields
 
 ENVIRONMENT = "environment"  # the value of a field that a policy takes from the environment
 OLD_ENVIRONMENT = "world"  # the word of study files up to 0.1
 # Keys of an entry, or parameters that a section moves, that choose another class than the name says.
-VARIANTS = {"uniinf": ("uniinf_variant", ("threshold", "scale_loss", "damped"))}
+# "threshold" is the first name of threshold_constant.
+VARIANTS = {"uniinf": ("uniinf_variant", ("threshold_constant", "threshold", "scale_loss", "damped"))}
 BY_REFERENCE = ("horizon", "moment_order", "moment_bound")
 # Entries inside other entries, as error messages name and write them.
 _INSIDE = {
@@ -166,6 +167,13 @@ def _current(key: str, value: Any) -> Any:
     return ENVIRONMENT
 
 
+def _current_zip(cls: type, zipped: Any) -> Any:
+    """Returns the names of fields that advance together, with the current name of a renamed field."""
+    if isinstance(zipped, list):
+        return [_current_zip(cls, names) for names in zipped]
+    return renamed_fields(cls).get(zipped, zipped) if isinstance(zipped, str) else zipped
+
+
 def read_entry(
     table: Mapping[str, Any],
     section: str,
@@ -184,11 +192,11 @@ def read_entry(
         given = "has no name" if name is None else f"has the name {name!r}, which is no text"
         raise ValueError(f"an entry of [[{section}]] {given}; {suggest('', names(section))}")
     cls = find_class(_variant(name, {*table, *moved}) if section == "policies" else name, section, directory)
-    fields = public_fields(cls)
+    fields, table = public_fields(cls), current_names(cls, table)
     allowed = [option for option in OPTIONS[section] if option not in fields]
     options = {key: table.pop(key) for key in allowed if key in table}
     _check_options(name, options)
-    zipped = table.pop("zip", []) if "zip" not in fields else []
+    zipped = _current_zip(cls, table.pop("zip", [])) if "zip" not in fields else []
     prepare = PREPARE.get(name) or getattr(cls, "from_study", None)
     values = prepare(table, data or directory) if prepare else table
     values = {key: value for key, value in defaults.items() if key in fields} | values

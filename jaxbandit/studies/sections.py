@@ -80,7 +80,7 @@ class Sensitivity(Section):
     @pydantic.model_validator(mode="after")
     def _asks(self) -> "Sensitivity":
         if not self.local and not self.box:
-            raise ValueError('asks for nothing; name parameters, local = ["initial_scale"], or give ranges in a box')
+            raise ValueError('names no parameters; add local = ["initial_scale"] or a box of ranges')
         if self.num_points & (self.num_points - 1):
             raise ValueError(f"num_points must be a power of two, got {self.num_points}; 256 is usual")
         for name in self.step if isinstance(self.step, dict) else ():

@@ -2,14 +2,14 @@
 
 import pathlib
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pydantic
 
 from jaxbandit.checks import check_history, check_number, recorded_rounds
 from jaxbandit.grid import for_run, suggest
-from jaxbandit.studies import entries, limits, quick
+from jaxbandit.studies import entries, keywords, limits, quick
 from jaxbandit.studies.figures import Figure, read_figures
 from jaxbandit.studies.resolved import Resolved
 from jaxbandit.studies.sections import Sensitivity, Tune, Worst, moved_by
@@ -92,7 +92,7 @@ class Study(pydantic.BaseModel):
     _resolved: Resolved | None = pydantic.PrivateAttr(default=None)
     _is_quick: bool = pydantic.PrivateAttr(default=False)
 
-    def __init__(self, **values: Any):
+    def __init__(self, **values: Unpack[keywords.StudyKeywords]):
         try:
             super().__init__(**values)
         except pydantic.ValidationError as error:

@@ -3,3 +3,5 @@
 ``readers`` turns a file into an array, ``aslib`` reads scenarios of the algorithm selection library, and ``inspection``
 estimates tails, gap and scale of a table before anything is played on it.
 """
+
+__all__ = ["inspection", "readers"]

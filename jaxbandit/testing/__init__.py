@@ -4,8 +4,9 @@
 test suite: each takes a policy or an environment, returns a sentence, and raises ``CheckError`` if it does not hold.
 """
 
-from jaxbandit.testing.check import Checked as Checked
-from jaxbandit.testing.check import check as check
-from jaxbandit.testing.environments import ENVIRONMENT_CHECKS as ENVIRONMENT_CHECKS
-from jaxbandit.testing.games import CheckError as CheckError
-from jaxbandit.testing.policies import POLICY_CHECKS as POLICY_CHECKS
+from jaxbandit.testing.check import Checked, check
+from jaxbandit.testing.environments import ENVIRONMENT_CHECKS
+from jaxbandit.testing.games import CheckError
+from jaxbandit.testing.policies import POLICY_CHECKS
+
+__all__ = ["ENVIRONMENT_CHECKS", "POLICY_CHECKS", "CheckError", "Checked", "check"]

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxbandit.theory import guarantees
 from jaxbandit.theory.guarantees import GUARANTEES
 
 SLACK = 1e-6  # relative; a bound copied from environment.moment() is not refused for its last digit
+TIED = "its bound for one instance does not hold, the one against an adversary does"
 NAMED = 3  # violations that are listed one by one: a sweep may have hundreds
 OUTSIDE = "outside its assumptions"
 CHECKED = (
@@ -27,12 +29,14 @@ class Pair(NamedTuple):
       policy: The policy.
       environment: The environment.
       stationary: Whether the environment's means never change.
+      shown: The name that sentences give to the policy, with the policies around it; default its class.
     """
 
     name: str
     policy: Any
     environment: Any
     stationary: bool
+    shown: str = ""
 
 
 class Violation(NamedTuple):
@@ -52,8 +56,8 @@ def violations(pair: Pair) -> list[Violation]:
 
     An environment of the user's own that does not declare a property is not checked for it.
     """
-    row, name = GUARANTEES.get(pair.name), type(pair.policy).__name__
-    given = _given_moment(pair.policy, pair.environment)
+    row, name = GUARANTEES.get(pair.name), pair.shown or type(pair.policy).__name__
+    given = _given_moment(name, pair.policy, pair.environment)
     found = [Violation(given, outside=True)] if given else []
     if row is None or not row.proved:
         return found
@@ -63,11 +67,17 @@ def violations(pair: Pair) -> list[Violation]:
     for assumption in row.assumes:
         reason = _CHECKS[assumption](pair) if assumption in _CHECKS else ""
         if reason and assumption == "unique best arm":
-            left = "its bound for one instance does not hold, the one against an adversary does"
-            found.append(Violation(f"{name} in {pair.environment!r}: {reason}; {left}", outside=False))
+            found.append(Violation(f"{name} in {pair.environment!r}: {reason}; {TIED}", outside=False))
         elif reason:
             found.append(Violation(f"{name} in {pair.environment!r} is {OUTSIDE}: {reason}", outside=True))
     return found
+
+
+def is_tied(label: str, environment: Any, stationary: bool) -> bool:
+    """Returns whether several best arms leave a policy, given by its label, without its bound for one instance."""
+    row = guarantees.of(label)
+    needs = row is not None and "unique best arm" in row.assumes
+    return needs and bool(_not_unique(Pair(label, None, environment, stationary)))
 
 
 def sentences(pairs: Iterable[Pair]) -> list[str]:
@@ -106,27 +116,28 @@ def one_armed(environments: Iterable[Any]) -> list[str]:
     return [f"{kind} has one arm: every policy has regret 0; give it two or more" for kind in kinds]
 
 
-def told(violated: Sequence[str]) -> Iterator[str]:
+def sentences_of(violated: Sequence[str]) -> Iterator[str]:
     """Yields the first few violations as sentences, and then the number of the others."""
     for sentence in violated[:NAMED]:
-        yield f"{sentence}: its guarantee does not cover this environment"
+        # With ties one of the two bounds is left, and the sentence says which.
+        yield sentence if sentence.endswith(TIED) else f"{sentence}: its guarantee does not cover this environment"
     if len(violated) > NAMED:
         yield f"{len(violated) - NAMED:,} more violated bounds like these; all are in the dataset's attrs['warnings']"
 
 
 def warn(violated: Sequence[str], environments: Iterable[Any], stacklevel: int) -> None:
     """Warns of violated assumptions and of environments with one arm; ``stacklevel`` is the caller's."""
-    for sentence in (*told(violated), *one_armed(environments)):
+    for sentence in (*sentences_of(violated), *one_armed(environments)):
         warnings.warn(sentence, stacklevel=stacklevel + 1)
 
 
-def _given_moment(policy: Any, environment: Any) -> str:
+def _given_moment(name: str, policy: Any, environment: Any) -> str:
     order, bound = getattr(policy, "moment_order", None), getattr(policy, "moment_bound", None)
     moment = getattr(environment, "moment", None)
     if order is None or bound is None or moment is None:
         return ""
     order, bound = float(order), float(bound)
-    said = f"{type(policy).__name__} is given moment_bound {bound:g} at moment_order {order:g}, but {environment!r}"
+    said = f"{name} is given moment_bound {bound:g} at moment_order {order:g}, but {environment!r}"
     try:
         actual = moment(order)
     except ValueError:
@@ -181,10 +192,13 @@ def _not_truncated_nonnegative(pair: Pair) -> str:
 def _not_symmetric(pair: Pair) -> str:
     if getattr(pair.environment, "symmetric", None) is False:
         return "it needs symmetric noise, and this is not symmetric"
-    bound, means = getattr(pair.policy, "mean_bound", None), getattr(pair.environment, "arm_means", None)
-    if bound is None or means is None or float(np.max(np.abs(means))) <= float(bound) * (1 + SLACK):
+    bound = getattr(pair.policy, "mean_bound", None)
+    if bound is None:
         return ""
-    return f"it is given mean_bound {float(bound):g}, and a mean has size {float(np.max(np.abs(means))):.4g}"
+    largest = float(np.max(np.abs(np.asarray(pair.environment.means(1)))))
+    if largest <= float(bound) * (1 + SLACK):
+        return ""
+    return f"it is given mean_bound {float(bound):g}, and a mean has size {largest:.4g}"
 
 
 def _not_unique(pair: Pair) -> str:

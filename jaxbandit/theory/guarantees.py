@@ -10,99 +10,11 @@ References:
 
 import dataclasses
 import math
-from collections.abc import Callable
 
-Exponent = Callable[[float, int], float]  # of T, given alpha and K
-
-# The assumptions of theorems, in words. ``assumptions`` checks them.
-ASSUMPTIONS = {
-    "unit interval": "losses lie in [0, 1]",
-    "unit range": "losses lie in an interval of length 1",
-    "range": "losses are bounded, the bounds unknown",
-    "moment": "a moment of order α > 1 is finite",
-    "given moment": "E|loss|^α <= σ^α for the given α and σ",
-    "given order": "the moment of the given order α is finite",
-    "truncated non-negative": "the best arm's losses are truncated non-negative",
-    "symmetric": "the noise is symmetric around means of at most R",
-    "unique best arm": "one arm is better than all others (for the bound of one instance only)",
-    "stochastic": "every arm draws from one law for good",
-    "oblivious": "the environment does not react to play",
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class Order:
-    """An upper bound on regret, up to constants.
-
-    Attributes:
-      text: The order in plain characters.
-      latex: The order in LaTeX's mathematics.
-      exponent: The exponent of T as a function of alpha and K; 0 for a logarithm.
-      optimal: Whether it meets the lower bound, up to logarithms (of one instance: up to constants and logarithms of
-        sigma and the gaps).
-      tilde: Whether logarithms of T are hidden: the order is O~ and not O.
-      note: A footnote of the paper, or a slip in it.
-    """
-
-    text: str
-    latex: str
-    exponent: Exponent
-    optimal: bool = True
-    tilde: bool = False
-    note: str = ""
-
-    @property
-    def bound(self) -> str:
-        """The order in plain characters, in O or O~."""
-        return f"{'Õ' if self.tilde else 'O'}({self.text})"
-
-    @property
-    def math(self) -> str:
-        r"""The order in LaTeX's mathematics, in O or \tilde O."""
-        symbol = r"\tilde O" if self.tilde else "O"
-        return rf"{symbol}\bigl({self.latex}\bigr)"
-
-
-@dataclasses.dataclass(frozen=True)
-class Guarantee:
-    """What is proved of a policy.
-
-    Attributes:
-      stochastic: Order in one stochastic instance.
-      worst: Order in the worst stochastic instance, if the paper states it.
-      adversarial: Order against an oblivious adversary.
-      given: What the policy must be given, among T, α, σ, R (a bound on the means) and the *unit* of the losses.
-      assumes: Keys of ``ASSUMPTIONS``.
-      note: A remark on the whole row.
-    """
-
-    stochastic: Order | None = None
-    worst: Order | None = None
-    adversarial: Order | None = None
-    given: tuple[str, ...] = ()
-    assumes: tuple[str, ...] = ()
-    note: str = ""
-
-    @property
-    def worst_case(self) -> Order | None:
-        """The order in the worst stochastic instance: an adversarial bound is also a stochastic one."""
-        return self.worst or self.adversarial
-
-    @property
-    def binding_class(self) -> str | None:
-        """The class of environments whose asymptotic lower bound binds the policy; None if neither does.
-
-        The bound holds for a policy whose regret is logarithmic in every environment of the class: all laws with the
-        moment, or, for a policy that needs truncated non-negativity, the non-negative laws among them.
-        """
-        if self.stochastic is None or not {"moment", "given moment"} & set(self.assumes):
-            return None
-        return "nonnegative" if "truncated non-negative" in self.assumes else "moment"
-
-    @property
-    def proved(self) -> bool:
-        """Whether anything is proved."""
-        return any((self.stochastic, self.worst, self.adversarial))
+from jaxbandit.theory.orders import ASSUMPTIONS as ASSUMPTIONS
+from jaxbandit.theory.orders import Exponent as Exponent
+from jaxbandit.theory.orders import Guarantee as Guarantee
+from jaxbandit.theory.orders import Order as Order
 
 
 def _log(alpha: float, num_arms: int) -> float:
@@ -143,7 +55,7 @@ _APE2_WORST = Order(
 
 
 def _pareto_exponent(alpha: float, num_arms: int) -> float:
-    """The index of the perturbation is log K if that is admissible, at least α²/(α−1), and else α²/(α−1)."""
+    """Returns the exponent of T in the bound; the index of the perturbation is log K, but at least α²/(α−1)."""
     index = max(math.log(num_arms), alpha**2 / (alpha - 1))
     return alpha / ((alpha - 1) * index)
 
@@ -164,8 +76,8 @@ APE2_EXPONENTIAL = Guarantee(
 APE2_HEAVY = dataclasses.replace(
     APE2_EXPONENTIAL,
     stochastic=Order(
-        "e^σ + Σ Δ^(−1/(α−1)) (T Δ^(α/(α−1)))^(α/((α−1) a)), a = max(log K, α²/(α−1))",
-        r"e^\sigma + \sum_i \Delta_i^{-\frac{1}{\alpha-1}} (T \Delta_i^{\frac{\alpha}{\alpha-1}})"
+        "e^σ + Σ Δ^(−1/(α−1)) (T Δ^(α/(α−1)) log K)^(α/((α−1) a)), a = max(log K, α²/(α−1))",
+        r"e^\sigma + \sum_i \Delta_i^{-\frac{1}{\alpha-1}} (T \Delta_i^{\frac{\alpha}{\alpha-1}} \log K)"
         r"^{\frac{\alpha}{(\alpha-1) a}}, \; a = \max(\log K, \tfrac{\alpha^2}{\alpha-1})",
         exponent=_pareto_exponent,
         optimal=False,
@@ -261,7 +173,8 @@ GUARANTEES: dict[str, Guarantee] = {
             r"\sum_i (\sigma^\alpha/\Delta_i)^{\frac{1}{\alpha-1}}"
             r" \log\bigl(\tfrac{T}{K} (\Delta_i/\sigma)^{\frac{\alpha}{\alpha-1}}\bigr)",
             exponent=_log,
-            note="as printed in Table 1 of the uniINF paper the logarithm has σ/Δ; a MOSS bound has Δ/σ",
+            note="optimal up to log σ^α and log 1/Δ^α; as printed in Table 1 of the uniINF paper the logarithm has "
+            "σ/Δ, and a MOSS bound has Δ/σ",
         ),
         worst=MINIMAX,
         given=("T", "α", "σ"),
@@ -311,3 +224,9 @@ def of(label: str) -> Guarantee | None:
     if name == "ape2" and any(f"perturbation={law}" in label for law in ("pareto", "frechet")):
         return APE2_HEAVY
     return GUARANTEES.get(name)
+
+
+def given(label: str) -> tuple[str, ...] | None:
+    """Returns what a policy must be given, by its label; None if it is unknown, or depends on a policy inside."""
+    row = of(label)
+    return None if row is None or "[policy=" in label else row.given

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxbandit.theory import guarantees
 from jaxbandit.theory.divergence import klinf
-from jaxbandit.theory.guarantees import GUARANTEES
 
 LABEL = "asymptotic lower bound (slope of log T, no bound at finite T)"
 SLACK = 1e-6  # relative; a sigma copied from environment.moment() is not refused for its last digit
@@ -47,8 +47,9 @@ class InstanceBound:
     nonnegative: float | None
 
     def binding(self, policy: str) -> float | None:
-        """Returns the bound that binds a policy of this registry name; None if neither does."""
-        kind = GUARANTEES[policy].binding_class if policy in GUARANTEES else None
+        """Returns the bound that binds a policy, given by its registry name or label; None if neither does."""
+        row = guarantees.of(policy)
+        kind = None if row is None else row.binding_class
         return None if kind is None else getattr(self, kind)
 
     def multiple(self, policy: str, regret: float, horizon: float) -> float | None:
@@ -67,9 +68,9 @@ def instance_bound(environment: Any, alpha: float | None = None, sigma: float | 
 
     Example:
       >>> import jaxbandit as jb
-      >>> bound = instance_bound(jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.5556))
+      >>> bound = instance_bound(jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.5556), alpha=1.5)
       >>> round(bound.nonnegative * np.log(1e6)), round(bound.moment * np.log(1e6))
-      (203, 16520)
+      (203, 16503)
       >>> bound.binding("robust_ucb") == bound.moment, bound.binding("ucb1")
       (True, None)
     """

@@ -5,19 +5,48 @@ never compiled in, so an object with stacked fields is a sweep. ``field(static=T
 what decides a shape or a branch of the definition.
 """
 
-from jaxbandit.types.decorator import pytree as pytree
-from jaxbandit.types.fields import ONE_PER_ARM as ONE_PER_ARM
-from jaxbandit.types.fields import Array as Array
-from jaxbandit.types.fields import Numbers as Numbers
-from jaxbandit.types.fields import field as field
-from jaxbandit.types.fields import field_values as field_values
-from jaxbandit.types.fields import fingerprint as fingerprint
-from jaxbandit.types.fields import format_number as format_number
-from jaxbandit.types.fields import is_static as is_static
-from jaxbandit.types.fields import public_fields as public_fields
-from jaxbandit.types.fields import public_name as public_name
-from jaxbandit.types.fields import rank as rank
-from jaxbandit.types.fields import shared_leaves as shared_leaves
-from jaxbandit.types.validation import check_made as check_made
-from jaxbandit.types.validation import check_single as check_single
-from jaxbandit.types.validation import validate as validate
+from jaxbandit.types import forms
+from jaxbandit.types.decorator import pytree
+from jaxbandit.types.fields import (
+    ONE_PER_ARM,
+    Array,
+    Numbers,
+    current_names,
+    field,
+    field_values,
+    fingerprint,
+    format_number,
+    is_static,
+    public_fields,
+    public_name,
+    rank,
+    recorded_name,
+    renamed_fields,
+    shared_leaves,
+    warn_of_first_name,
+)
+from jaxbandit.types.validation import check_made, check_single, validate
+
+__all__ = [
+    "ONE_PER_ARM",
+    "Array",
+    "Numbers",
+    "check_made",
+    "check_single",
+    "current_names",
+    "field",
+    "field_values",
+    "fingerprint",
+    "format_number",
+    "forms",
+    "is_static",
+    "public_fields",
+    "public_name",
+    "pytree",
+    "rank",
+    "recorded_name",
+    "renamed_fields",
+    "shared_leaves",
+    "validate",
+    "warn_of_first_name",
+]

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from jaxbandit.types.fields import field, field_values, is_static, public_name
+from jaxbandit.types.fields import current_names, field, field_values, is_static, public_name
 from jaxbandit.types.validation import as_array, shown, validate, where_is
 
 T = TypeVar("T")
@@ -39,7 +39,8 @@ def pytree(cls: type[T]) -> type[T]:
     cls.__eq__, cls.__hash__ = _equal, _hash  # pyright: ignore[reportAttributeAccessIssue]
     cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
     specs = dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
-    _accept_aliases(cls, {public_name(spec): spec.name for spec in specs if spec.metadata.get("alias")})
+    if any(spec.metadata.get("alias") or spec.metadata.get("was") for spec in specs):
+        _accept_public_names(cls, {public_name(spec): spec.name for spec in specs})
 
     traced = [spec.name for spec in specs if not is_static(spec)]
     static = [spec.name for spec in specs if is_static(spec)]
@@ -60,9 +61,8 @@ def pytree(cls: type[T]) -> type[T]:
     return cls
 
 
-def _accept_aliases(cls: type, names: dict[str, str]) -> None:
-    if not names:
-        return
+def _accept_public_names(cls: type, names: dict[str, str]) -> None:
+    """Replaces the constructor by one that takes fields by their public names, and one field only once."""
     init = cls.__init__
     signature = inspect.signature(init)
     inverse = {name: alias for alias, name in names.items()}
@@ -70,6 +70,13 @@ def _accept_aliases(cls: type, names: dict[str, str]) -> None:
 
     @functools.wraps(init)
     def __init__(self, *args, **kwargs):
+        kwargs = current_names(cls, kwargs)
+        for public, name in names.items():
+            if public != name and public in kwargs and name in kwargs:
+                raise TypeError(
+                    f"{cls.__name__} is given both {public} and {name}, two names of one field; give {public} alone "
+                    f"(dataclasses.replace takes {name} alone)"
+                )
         init(self, *args, **{names.get(name, name): value for name, value in kwargs.items()})
 
     __init__.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]

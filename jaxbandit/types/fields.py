@@ -3,7 +3,8 @@
 import dataclasses
 import hashlib
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -25,6 +26,7 @@ def field(
     *,
     default: Any = dataclasses.MISSING,
     alias: str | None = None,
+    was: str | None = None,
     static: bool = False,
     vector: bool | str = False,
     per_arm: bool = False,
@@ -38,18 +40,20 @@ def field(
     hint: str = "",
     **bounds: float,
 ) -> Any:
-    """A field of a policy or environment.
+    """Declares a field of a policy or environment.
 
     Args:
       default: Value when none is given.
-      alias: The public name, where the attribute's own is taken by a method.
+      alias: The public name, if a method has the name of the attribute.
+      was: The first public name, if the field was renamed. It is still read, with a warning, and names of results
+        still contain it.
       static: Decides a shape or a branch: compiled in, not traced.
-      vector: One value per arm, ``[K]``; a plain list is then one value, not a sweep. A string says what
-        the list holds instead.
+      vector: One value per arm, ``[K]``; a plain list is then one value, not a sweep. A string
+        describes the list in messages.
       per_arm: One number for all arms, or one for each: a list ``[K]``.
-      table: One value has two axes, e.g. ``[rounds, K]``; makes the field shared. A string says what it holds.
-      shared: The same in every lane, so that it is never copied per lane and what follows from it and the
-        round alone is computed once, not per lane. Points of a sweep that differ in it are played in turn.
+      table: One value has two axes, e.g. ``[rounds, K]``; makes the field shared. A string describes it.
+      shared: Whether all lanes share the value. The engine then keeps one copy, and computes once a round every
+        number that depends on it and on the round alone. Points of a sweep that differ in it are played in turn.
       derived: (With a default.) Set by ``__post_init__`` from the others; not an argument, not shown.
       nested: Holds another policy or environment, whose own fields are checked by itself.
       choices: The admissible values; makes the field static.
@@ -63,6 +67,7 @@ def field(
         raise TypeError(f"unknown bounds {sorted(unknown)}; use {sorted(BOUNDS)}")
     metadata = {
         "alias": alias,
+        "was": was,
         "static": static or choices is not None,
         "vector": ONE_PER_ARM if vector is True else vector,
         "per_arm": per_arm,
@@ -82,42 +87,69 @@ def field(
 
 
 def is_static(spec: dataclasses.Field) -> bool:
-    """Whether a field is compiled in rather than traced."""
+    """Returns whether a field is compiled in rather than traced."""
     return bool(spec.metadata.get("static"))
 
 
 def rank(spec: dataclasses.Field) -> int:
-    """The number of axes of one value; one more is a sweep."""
+    """Returns the number of axes of one value; a value with one more axis is a sweep."""
     return 2 if spec.metadata.get("table") else 1 if spec.metadata.get("vector") and not is_static(spec) else 0
 
 
 def public_name(spec: dataclasses.Field) -> str:
-    """The name a user gives and reads."""
+    """Returns the name of a field that a user gives and reads."""
     return spec.metadata.get("alias") or spec.name
 
 
+def recorded_name(spec: dataclasses.Field) -> str:
+    """Returns the name of a field in descriptions and in names of results, which stays if the field is renamed."""
+    return spec.metadata.get("was") or public_name(spec)
+
+
+def renamed_fields(cls: type) -> dict[str, str]:
+    """Returns the public names of the fields that were renamed, by first name."""
+    return {recorded_name(spec): name for name, spec in public_fields(cls).items() if spec.metadata.get("was")}
+
+
+def current_names(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns values by the current names of the fields of ``cls``; warns of a first name."""
+    renamed = renamed_fields(cls)
+    for first, name in renamed.items():
+        if first in values and name in values:
+            raise ValueError(f"{cls.__name__} is given both {first} and {name}, two names of one field; give {name}")
+        if first in values:
+            warn_of_first_name(cls, first, name)
+    return {renamed.get(key, key): value for key, value in values.items()}
+
+
+def warn_of_first_name(cls: type, first: str, name: str) -> None:
+    """Warns that a field was given by its first name."""
+    message = f"{cls.__name__}.{first} is now called {name}; the old name is still read in this release"
+    warnings.warn(message, FutureWarning, stacklevel=4)
+
+
 def public_fields(cls: type) -> dict[str, dataclasses.Field]:
-    """The fields a user may give, by public name."""
+    """Returns the fields that a user may give, by public name."""
     return {public_name(spec): spec for spec in dataclasses.fields(cls) if not spec.metadata.get("derived")}
 
 
 def field_values(obj: Any) -> dict[str, Any]:
-    """The fields of a policy or environment by public name."""
+    """Returns the values of the fields of a policy or environment, by public name."""
     return {name: getattr(obj, spec.name) for name, spec in public_fields(type(obj)).items()}
 
 
 def shared_leaves(obj: Any) -> list[bool]:
-    """Whether each leaf of a policy or environment, in the order of ``jax.tree.leaves``, is the same in every lane."""
+    """Returns for each leaf, in the order of ``jax.tree.leaves``, whether all lanes share it."""
     return [_is_shared(obj, path) for path, _ in jax.tree_util.tree_flatten_with_path(obj)[0]]
 
 
 def fingerprint(values: Any) -> str:
-    """Tells arrays of one shape apart by what they hold."""
+    """Returns a digest of the values of an array."""
     return hashlib.blake2b(np.asarray(values, np.float64).tobytes(), digest_size=16).hexdigest()
 
 
 def format_number(value: float) -> str:
-    """A number as a label: ``4`` for 4.0, ``1e-05`` for 0.00001."""
+    """Returns a number as a label: ``4`` for 4.0, ``1e-05`` for 0.00001."""
     return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e9 else f"{value:g}"
 
 

@@ -100,7 +100,7 @@ def as_array(where: str, value: Any) -> np.ndarray:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a text is a number in quotes."""
+    """Returns whether a text is a number in quotes."""
     try:
         return isinstance(value, str) and math.isfinite(float(value))
     except ValueError:
@@ -108,7 +108,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _text_at(value: Any) -> str:
-    """Where in a table the first entry stands that is no number."""
+    """Returns the place of the first entry of a table that is no number, as text."""
     rows = value if isinstance(value, list | tuple | np.ndarray) else []
     for n, row in enumerate(rows):
         for k, entry in enumerate(row if isinstance(row, list | tuple | np.ndarray) else []):
@@ -118,7 +118,7 @@ def _text_at(value: Any) -> str:
 
 
 def _place(where: np.ndarray) -> str:
-    """The first place that holds, counted from 0."""
+    """Returns the index, from 0, of the first true entry."""
     index = np.unravel_index(int(np.argmax(where)), where.shape)
     return f"row {index[0]}, column {index[1]}" if where.ndim == 2 else f"entry {', '.join(map(str, index))}"
 
@@ -132,7 +132,7 @@ def short(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value in a line of text; a table by its shape and fingerprint, as in labels."""
+    """Returns a value in a line of text; a table by its shape and fingerprint, as in labels."""
     if isinstance(value, np.ndarray) and value.ndim > 1:
         return f"{'x'.join(map(str, value.shape))} {fingerprint(value)[:8]}"
     return short(value)

@@ -15,7 +15,7 @@ HOSTILE += " \\| a\\b _c_ *d* ![e] http://f \x00\x07²"
 
 @pytest.mark.parametrize("ending", writers.WRITERS)
 def test_hostile_text_stays_text(ending):
-    line = Line(kind=HOSTILE, stochastic=True, order=None, cells=(None,))
+    line = Line(kind=HOSTILE, stochastic=True, order=None, entries=(None,))
     row = Row(policy=HOSTILE, given=(), lines=(line,))
     text = writers.WRITERS[ending](Comparison(HOSTILE, 100, (Block(2, (1.5,), (row,)),), (HOSTILE,)))
     assert "<script" not in text or ending == "tex"

@@ -56,8 +56,10 @@ def test_a_ratio_is_that_of_its_curve():
 def test_intervals_are_corrected_for_the_table_they_stand_in():
     """One of 20 intervals at 95 % is as wide as one at 99.75 %."""
     regret = studies(CURVES["log t"], 3, 256)
-    one, of_twenty = growth.gain_ratio(regret), growth.gain_ratio(regret, cells=20)
+    one, of_twenty = growth.gain_ratio(regret), growth.gain_ratio(regret, entries=20)
     assert (of_twenty.low < one.low).all() and (of_twenty.high > one.high).all()
+    with pytest.warns(FutureWarning, match="is now called entries"):
+        assert growth.gain_ratio(regret, cells=20).identical(of_twenty)
     alone = growth.gain_ratio(regret, level=0.9975)
     np.testing.assert_allclose(of_twenty.low, alone.low, rtol=1e-12)
     np.testing.assert_allclose(of_twenty.high, alone.high, rtol=1e-12)
@@ -66,7 +68,7 @@ def test_intervals_are_corrected_for_the_table_they_stand_in():
 @pytest.mark.slow
 def test_intervals_cover_at_levels_that_resamples_cannot_reach():
     """2,000 studies at 99.9 %: 2 misses are expected, and more than 12 have probability 1e-6 with 1.5 times as many."""
-    found = growth.gain_ratio(studies(CURVES["log t"], 2000, 256), level=0.95, cells=50)
+    found = growth.gain_ratio(studies(CURVES["log t"], 2000, 256), level=0.95, entries=50)
     assert ((found.low > 1) | (found.high < 1)).sum() <= 12
     plain = growth.gain_ratio(studies(CURVES["log t"], 2000, 256))
     assert 60 <= ((plain.low > 1) | (plain.high < 1)).sum() <= 150  # 100 of 2,000 at 95 %

@@ -128,3 +128,31 @@ def test_a_gap_too_small_for_the_horizon_shows_no_lost_games(results):
     one["regret"][0] = 0.0  # a policy that wins its games
     assert jb.table(one, environments=near).splitlines()[2].endswith("| 0 % (0 to 1.8) |")
     assert "100 % (98 to 100)" in jb.table(one, environments=near)
+
+
+def test_every_format_says_who_is_outside_and_has_the_multiple_of_the_bound():
+    environment = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
+    with pytest.warns(UserWarning, match="outside its assumptions"):
+        ds = jb.simulate([jb.UCB1(), jb.UniINF(horizon=50)], [environment], horizon=50, num_seeds=8, record=[50])
+    known = {"pareto": environment}
+    multiple = jb.theory.instance_bound(environment).multiple("uniinf", float(ds.regret[1].mean()), 50)
+    ucb1, uniinf = jb.table(ds, environments=known).splitlines()[2:4]
+    assert "| UCB1 (outside its assumptions) |" in ucb1 and ucb1.endswith("| – |")
+    assert "| uniINF |" in uniinf and uniinf.endswith(f"| {multiple:.2g} |")
+    latex = jb.table(ds, "latex", environments=known)
+    assert "& UCB1 (outside its assumptions) &" in latex and rf"& {multiple:.2g} \\" in latex
+    assert "no bound at finite T" in latex
+    rows = list(csv.DictReader(io.StringIO(jb.table(ds, "csv", environments=known))))
+    assert [row["outside_assumptions"] for row in rows] == ["1", "0"]
+    assert [row["multiple_of_bound"] for row in rows] == ["", str(multiple)]
+
+
+def test_a_pair_outside_its_assumptions_has_no_multiple():
+    environment = jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
+    policies = [jb.HTINF(moment_order=1.5, moment_bound=bound) for bound in (0.1, environment.moment(1.5))]
+    shown = []
+    with pytest.warns(UserWarning, match="is given moment_bound 0.1"):
+        for policy in policies:
+            ds = jb.simulate([policy], [environment], horizon=50, num_seeds=8, record=[50])
+            shown.append("× bound" in jb.table(ds, environments={"pareto": environment}))
+    assert shown == [False, True]

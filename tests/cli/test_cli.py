@@ -14,6 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import jaxbandit as jb
+from jaxbandit.certify.statements import FACTS
 from jaxbandit.cli import cards, layout
 from jaxbandit.cli import entry as cli
 from jaxbandit.environments import ENVIRONMENTS
@@ -121,6 +122,19 @@ def test_certify_refuses_counts_of_nothing(invoke):
         done = CliRunner().invoke(cli.app, ["certify", option, "0"])
         assert isinstance(done.exception, ValueError)
         assert "must be a whole number" in str(done.exception)
+
+
+@pytest.mark.slow
+def test_certify_for_programs(invoke, tmp_path):
+    """A quick certificate has a directory of its own, and ``--json`` prints the shape of the other commands."""
+    law = '{name = "bernoulli", means = [0.2, 0.8]}'
+    options = ["--quick", "--no-controls", "--horizon", "20", "--num-seeds", "2", "--environment", law]
+    found = json.loads(invoke("certify", "--json", *options).stdout)
+    assert (found["holds"], found["violated"], found["horizon"], found["seed"]) == (True, [], 20, 0)
+    assert found["directory"] == "results/certify-quick"
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["certify-quick"]
+    assert {row["kind"] for row in found["results"]} == {"fact", "expectation", "conditional"}
+    assert [row["violations"] for row in found["results"] if row["kind"] == "fact"] == [0] * len(FACTS)
 
 
 def test_plan_says_what_it_takes_and_writes_nothing(invoke, tmp_path):

@@ -13,10 +13,11 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from jaxbandit import interrupt
+from jaxbandit import interrupt, sensitivity
 from jaxbandit.cli import commands, options
 from jaxbandit.cli.entry import app
 from jaxbandit.cli.entry import main as run_main
+from jaxbandit.search import study
 
 ROOT = pathlib.Path(__file__).parents[2]
 REGISTERED = {info.name or info.callback.__name__: info for info in app.registered_commands}
@@ -68,13 +69,43 @@ def test_an_option_means_the_same_in_every_command():
             assert parameter.default is None
     studies = [name for name, option, _ in listed_options() if option == "study"]
     assert set(studies) == {"run", "plan", "tune", "worst", "sensitivity"}
-    for option in ("--out", "--quick", "--data", "--json"):
+    for option in ("--out", "--quick", "--data", "--json", "--set", "--horizon", "--num-seeds", "--seed"):
         assert set(studies) <= {name for name, other, _ in listed_options() if other == option}, option
+
+
+def test_old_names_of_options_are_read_and_not_shown():
+    shown = {(name, option) for name, option, _ in listed_options()}
+    for name, option in (("run", "--coordinator"), ("bench", "--rounds"), ("certify", "--world")):
+        assert option in {one for parameter in COMMANDS[name].params for one in parameter.opts}
+        assert (name, option) not in shown
+
+
+@pytest.mark.parametrize(("command", "where"), [("tune", study), ("worst", study), ("sensitivity", sensitivity)])
+def test_searches_change_values_of_their_study(command, where, monkeypatch, tmp_path):
+    """The options of ``run`` reach the section too: its number of seeds and its horizons."""
+    path, seen = tmp_path / "study.toml", []
+    path.write_text(
+        'horizon = 30\nnum_seeds = 4\n[[policies]]\nname = "uniinf"\n[[environments]]\nname = "bernoulli"\n'
+        "means = [0.2, 0.8]\n[tune]\nparameters = {initial_scale = [1.0, 9.0]}\nnum_seeds = 16\n"
+        "[worst]\nparameters = {gap = [0.1, 0.5]}\nhorizons = [10, 30]\n[sensitivity]\nlocal = ['gap']\nnum_seeds = 5\n"
+    )
+
+    def stopped(plan, *_, **__):
+        seen.append(plan)
+        raise ValueError("stopped here")
+
+    monkeypatch.setattr(where, "run" if command == "sensitivity" else f"{command}_study", stopped)
+    options = ["--set", "policies.0.initial_scale=2", "--horizon", "20", "--num-seeds", "8", "--seed", "3"]
+    done = CliRunner().invoke(app, [command, str(path), "--out", str(tmp_path / "out"), *options])
+    assert "stopped here" in str(done.exception)
+    (plan,) = seen
+    assert (plan.horizon, plan.num_seeds, plan.seed, plan.policies[0]["initial_scale"]) == (20, 8, 3, 2)
+    assert (getattr(plan, command).num_seeds, plan.worst.horizons) == (8, None if command == "worst" else [10, 30])
 
 
 def test_default_directories_and_the_way_on_are_made_in_one_place():
     sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "jaxbandit").rglob("*.py")}
-    for text, place in (("To continue:", commands), ('Path("results")', options), ("os._exit(", commands)):
+    for text, place in (("To continue:", commands), ('Path("results")', options), ("os._exit(CODE)", commands)):
         assert [str(path) for path, source in sources.items() if text in source] == [place.__file__], text
 
 

@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 
+import jax
 import numpy as np
 import pytest
 from llvmlite import binding as llvm
@@ -20,13 +21,16 @@ from jaxbandit.engine.native import compile as compiler
 from jaxbandit.engine.native.games import Games, lanes_of, programs_of
 from jaxbandit.engine.native.kernel import Writer
 from tests.support.blocks import keys_of, parameters_of, part, shape_of
+from tests.support.helpers import some
 
 LANES, HORIZON = 40, 600
-STOPS = np.array([1, 2, 63, 64, 65, 300, 301, 600])
+RECORD = np.array([1, 2, 63, 64, 65, 300, 301, 600])
 
 PARETO = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
 SWITCHING = jb.Switching(PARETO, lengths=[3, 50, 120, 300])
 KNOWN = {"moment_order": 1.5, "moment_bound": 2.0}
+
+MANY = jb.Pareto(means=np.linspace(0.5, 1.5, 100), tail_index=1.6)
 
 CASES = {
     "uniinf": (jb.UniINF(horizon=HORIZON), PARETO),
@@ -35,6 +39,14 @@ CASES = {
     "thompson": (jb.GaussianThompson(), SWITCHING),
     "adar_ucb": (jb.AdaRUCB(horizon=HORIZON), SWITCHING),
 }
+DOUBLE = {f"{name}, float64": CASES[name] for name in ("uniinf", "robust_ucb", "thompson", "adar_ucb")}
+LARGE = {
+    "uniinf, K = 100": (jb.UniINF(horizon=HORIZON), MANY),
+    "htinf, K = 100": (jb.HTINF(**KNOWN), jb.Switching(MANY, lengths=[3, 50, 120, 300])),
+    "robust_ucb, K = 100": (jb.RobustUCB(**KNOWN), MANY),
+}
+BOTH = {"uniinf, K = 100, float64": LARGE["uniinf, K = 100"]}
+ALL = CASES | DOUBLE | LARGE | BOTH
 
 # What every machine and every version of LLVM has to give. Raise NUMERICS in jaxbandit/store/cells.py when they change.
 PINNED = {
@@ -43,21 +55,38 @@ PINNED = {
     "robust_ucb": "4dfed839fcd350d229b15523024bbfac92f0f1d60a9bf1613763d2bbe5299d04",
     "thompson": "e6685501edda52258383d41c4ad4e925aee23ff2a2c8c0bf942c6d111ecaab96",
     "adar_ucb": "8cfd448510081efa26cbbf9340101e7a5fa58e9902fdb180bb8dab176113262c",
+    "uniinf, float64": "665be8a61f7d3cf9a9392698461a6484d0ea9cdf621d8777c9287b1056b616bc",
+    "robust_ucb, float64": "ecd99ca909bcad1ea9d9c46c624e6a81304b0bd306495fa28972d37e363da76c",
+    "thompson, float64": "e40e9337d4850d580c9c97717e999579daa3e5d76d0a30deda6c454b60eccdd8",
+    "adar_ucb, float64": "0ca9ec500baea061a61ec8c54f7c23df8c5d8799a99c84e3f314039c9a225512",
+    "uniinf, K = 100": "f80d88d8591c736754177c2858421e505ad347a06416be1cdf264b240dfad794",
+    "htinf, K = 100": "970f0b7baeaa29ee819acd47ec98a5d00ea1c379a751de77ee4091e932de227e",
+    "robust_ucb, K = 100": "545c13fcc5bfa529b16a77b14c892af634189e8d77e35825d8e9a409f3768b0e",
+    "uniinf, K = 100, float64": "bbb241d64944ae0ed7d7e8877c885aeceb70808cf4acb2fc045a65fbcfa040ec",
 }
 
-# Of each of these the fast suite has a relative.
-some = pytest.mark.parametrize(
-    "name", [name if name in ("uniinf", "robust_ucb") else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
-)
-every = pytest.mark.parametrize("name", CASES)
+
+def cases(fast):
+    """All cases as parameters; of those that only the slow suite plays the fast suite has a relative."""
+    return pytest.mark.parametrize("name", some(fast, [name for name in ALL if name not in fast]))
+
+
+few, most = cases(["uniinf", "robust_ucb"]), cases(list(CASES))
+
+
+def precision(name):
+    """Sets the working dtype of a case."""
+    return jax.enable_x64(name.endswith("float64"))
 
 
 @functools.cache
 def case(name):
     """The shape, parameters and keys of the games of a case."""
-    policy, environment = CASES[name]
-    shape = shape_of(policy, environment)
-    return shape, parameters_of(shape, policy, environment, LANES), keys_of(LANES)
+    policy, environment = ALL[name]
+    with precision(name):
+        shape = shape_of(policy, environment)
+        assert shape.dtype == ("float64" if name.endswith("float64") else "float32")
+        return shape, parameters_of(shape, policy, environment, LANES), keys_of(LANES)
 
 
 def played(games, parameters, keys, cuts=(), moved=False):
@@ -73,8 +102,8 @@ def played(games, parameters, keys, cuts=(), moved=False):
     block, t, handed_out = games.block(parameters, keys), 0, []
     block.start()
     for until in [*cuts, HORIZON]:
-        stops = STOPS[slice(*np.searchsorted(STOPS, [t, until], side="right"))]
-        handed_out.append(block.advance(t, until, stops)[0])
+        record = RECORD[slice(*np.searchsorted(RECORD, [t, until], side="right"))]
+        handed_out.append(block.advance(t, until, record)[0])
         t = until
         if moved:
             carry, block = block.carry(), games.block(parameters, keys)
@@ -102,11 +131,12 @@ def joined(parts):
 @functools.cache
 def games_of(name, width=None):
     """Machine code for the host, at its usual width."""
-    shape = case(name)[0]
-    return Games(shape, width or lanes_of(shape))
+    with precision(name):
+        shape = case(name)[0]
+        return Games(shape, width or lanes_of(shape))
 
 
-@every
+@cases([*CASES, "uniinf, float64", "uniinf, K = 100"])
 def test_the_bits_are_those_of_any_other_machine(name):
     _, parameters, keys = case(name)
     leaves = played(games_of(name), parameters, keys)
@@ -125,7 +155,7 @@ def test_a_digest_sees_every_array():
     assert digest(played(games_of("uniinf"), parameters, keys_of(LANES, seed=1))) != digest(leaves)
 
 
-@some
+@few
 @pytest.mark.parametrize("width", [4, 8, 16])
 def test_bits_do_not_depend_on_the_width(name, width):
     _, parameters, keys = case(name)
@@ -145,7 +175,7 @@ only_x86 = pytest.mark.skipif(
 
 
 @only_x86
-@some
+@few
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_bits_do_not_depend_on_the_instructions(name, processor):
     cpu, features, needed = PROCESSORS[processor]
@@ -164,7 +194,7 @@ def test_code_for_a_lesser_processor_is_other_code():
     assert len({compiler.object_code(source, cpu, features) for cpu, features, _ in PROCESSORS.values()}) == 3
 
 
-@every
+@most
 @pytest.mark.parametrize("lanes", [1, 7, 40])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_bits_do_not_depend_on_blocks_and_threads(name, lanes, threads):
@@ -179,7 +209,7 @@ def test_bits_do_not_depend_on_blocks_and_threads(name, lanes, threads):
     assert digest(joined(parts)) == PINNED[name]
 
 
-@every
+@most
 @pytest.mark.parametrize("moved", [False, True], ids=["in place", "moved"])
 def test_bits_do_not_depend_on_calls(name, moved):
     _, parameters, keys = case(name)
@@ -219,10 +249,10 @@ def run_on_aarch64(directory, writer, source, parameters, keys):
     tables = [np.ascontiguousarray(p) for p, shared in zip(parameters, programs.shared, strict=True) if shared]
     words = np.ascontiguousarray(np.moveaxis(keys.reshape(2, groups, width), 0, 1))
     carry = writer.carry.allocate(groups)
-    outs = [np.empty((len(STOPS), *leaf.shape, lanes), leaf.dtype) for leaf in programs.handed_out]
-    head = [groups, lanes, HORIZON, len(STOPS), len(tables), len(outs)]
+    outs = [np.empty((len(RECORD), *leaf.shape, lanes), leaf.dtype) for leaf in programs.handed_out]
+    head = [groups, lanes, HORIZON, len(RECORD), len(tables), len(outs)]
     head += [own.nbytes, carry.nbytes, words.nbytes, source.workspace]
-    head += [array.nbytes for array in (*tables, *outs)] + STOPS.tolist()
+    head += [array.nbytes for array in (*tables, *outs)] + RECORD.tolist()
     parts = [np.array(head, np.int64), own, words, *tables]
     pathlib.Path(files["in"]).write_bytes(b"".join(array.tobytes() for array in parts))
     subprocess.run(["qemu-aarch64", files["program"], files["in"], files["out"]], check=True, timeout=300)
@@ -236,14 +266,16 @@ def run_on_aarch64(directory, writer, source, parameters, keys):
 
 
 @pytest.mark.slow
-@every
+@most
 @pytest.mark.parametrize("width", [4, 8])
 def test_bits_are_those_of_another_family_of_processors(name, width, tmp_path):
     missing = [f"{tool} (Debian: {package})" for tool, package in TOOLS.items() if not shutil.which(tool)]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)}")
     shape, parameters, keys = case(name)
-    writer = Writer(programs_of(shape), width, "aarch64", compiler.llvm_version()[0])
-    leaves = run_on_aarch64(tmp_path, writer, writer.source(), parameters, keys)
+    with precision(name):
+        writer = Writer(programs_of(shape), width, "aarch64", compiler.llvm_version()[0])
+        source = writer.source()
+    leaves = run_on_aarch64(tmp_path, writer, source, parameters, keys)
     assert leaves[0].sum() == LANES * HORIZON
     assert digest(leaves) == PINNED[name]

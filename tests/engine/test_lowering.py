@@ -98,6 +98,13 @@ def test_unary(name):
     check(UNARY[name], SPECIAL.astype(np.float32), rtol=2e-5)
 
 
+def test_log2_is_one_function_in_every_version_of_jax():
+    """Natural logarithms and a division would give 13.000001 and 15.000001 in float32."""
+    powers = np.exp2(np.arange(LANES, dtype=np.float32))
+    (whole,) = lowered(jnp.log2, powers)
+    np.testing.assert_array_equal(whole, np.arange(LANES))
+
+
 BINARY = {
     "arithmetic": lambda x, y: (x + y, x - y, x * y, x / y),
     "comparisons": lambda x, y: (x < y, x <= y, x > y, x >= y, x == y, x != y),
@@ -265,6 +272,22 @@ def test_loops(size):
     check(function, floats(size), integers(low=0, high=9), rtol=3e-5)
 
 
+@pytest.mark.parametrize("size", [3, 80])
+def test_vectors_of_loops(size):
+    """A loop for each entry, which ends when its own test says so; also with a row for each entry, and two axes."""
+
+    def halvings(x, floor):
+        return lax.while_loop(lambda c: jnp.abs(c[0]) > floor, lambda c: (c[0] / 2, c[1] + 1), (x, jnp.int32(0)))
+
+    def function(x, n):
+        counted = jax.vmap(lambda n, x: lax.fori_loop(0, n, lambda i, a: a.at[i % 3].add(x), jnp.zeros(3)))(n, x)
+        pairs = jax.vmap(jax.vmap(lambda a, n: lax.fori_loop(0, n, lambda i, c: c + a, jnp.float32(0)), (0, None)))
+        inside = lax.cond(x[0] > 0, lambda: jax.vmap(halvings, (0, None))(x, 0.01), lambda: (x, n))
+        return jax.vmap(halvings, (0, None))(x, 0.1), counted, pairs(jnp.stack([x[:3], -x[:3]], 1), n[:3]), inside
+
+    check(function, floats(size), integers(size, low=-1, high=6), rtol=3e-5)
+
+
 def test_long_scans_are_loops():
     def function(x):
         def body(carry, value):
@@ -296,6 +319,89 @@ def test_jax_random_on_a_key():
         )
 
     check(function, words, rtol=1e-4)
+
+
+@pytest.mark.parametrize("size", [3, 70])
+def test_rarer_primitives(size):
+    def function(x):
+        return (
+            lax.cumlogsumexp(x),
+            lax.cumlogsumexp(x, reverse=True),
+            jax.checkpoint(lambda v: jnp.sin(v) * 2)(jnp.tanh(x)),
+            lax.scan(lambda total, v: (total + v, total * v), x.sum() * 0, jnp.zeros(0)),
+            lax.scan(lambda total, v: (total + v[0], total), x, jnp.zeros((0, 2))),
+            [lax.pad(x, jnp.float32(7), [width]) for width in ((-1, 2, 0), (1, -2, 1), (-2, -1, 3), (1 - size, 3, 0))],
+            lax.pad(jnp.outer(x, x[:3]), jnp.float32(0), [(-1, 0, 0), (1, -1, 1)]),
+        )
+
+    x = floats(size)
+    check(function, x, rtol=3e-5)
+    check(lambda x: (lax.cumlogsumexp(x), lax.cumlogsumexp(x[::-1])), SPECIAL.astype(np.float32)[None].repeat(size, 0))
+
+
+def test_reduced_precision():
+    formats = [(8, 7), (5, 10), (5, 30), (8, 0), (11, 52), (2, 1)]  # bits of the exponent, bits of the mantissa
+    ties = [np.array([1 + 2.0**-k, 1 + 3 * 2.0**-k, 2.0**-k, 65519.0 + k]) for k in range(30)]
+    x = np.concatenate([SPECIAL, *ties]).astype(np.float32)
+    check(lambda x: [lax.reduce_precision(v, *bits) for bits in formats for v in (x, -1.7 * x)], x, rtol=0)
+
+
+WORDS = np.random.default_rng(1).integers(0, 2**32, (2, LANES), np.uint32)
+
+
+def test_keys_are_carried_and_moved():
+    def function(words, i):
+        key = jax.random.wrap_key_data(words)
+        some = jax.random.split(key, 6)
+        last, value = lax.while_loop(
+            lambda c: c[1] < 0.7, lambda c: (jax.random.split(c[0])[0], jax.random.uniform(c[0])), (key, jnp.float32(0))
+        )
+        step = lambda k, n: (jax.random.fold_in(k, n), (k, jax.random.bits(k)))  # noqa: E731
+        end, (seen, bits) = lax.scan(step, key, jnp.arange(4))
+        long, _ = lax.scan(step, key, jnp.arange(900))
+        found = (
+            (last, end, seen, long, lax.cond(i > 2, lambda: some[0], lambda: key), jax.random.clone(key)),
+            (
+                jnp.where(i > 2, some, some[::-1]),
+                jnp.where(jnp.arange(6) < i, some, key),
+                some[i],
+                some[jnp.array([4, 1])],
+            ),
+            (some.at[i].set(key), some.reshape(2, 3).T, lax.dynamic_update_slice(some, some[:2], (i,))),
+        )
+        return value, bits, jax.tree.map(jax.random.key_data, found)
+
+    check(function, WORDS, integers(low=0, high=6))
+
+
+LAWS = {
+    "gamma": lambda key, a: jax.random.gamma(key, a),
+    "loggamma": lambda key, a: jax.random.loggamma(key, a),
+    "beta": lambda key, a: jax.random.beta(key, a, a[::-1]),
+    "dirichlet": lambda key, a: jax.random.dirichlet(key, a),
+    "t": lambda key, a: jax.random.t(key, a),
+    "f, chisquare": lambda key, a: (jax.random.f(key, a, 3.0), jax.random.chisquare(key, a[0])),
+    "poisson": lambda key, a: (jax.random.poisson(key, a), jax.random.poisson(key, 20 * a[2])),
+    "binomial": lambda key, a: (jax.random.binomial(key, 10, a / 10), jax.random.binomial(key, 200, 0.4)),
+    "multinomial": lambda key, a: jax.random.multinomial(key, 9, a / a.sum()),
+}
+
+
+def check_law(name, dtype, rtol):
+    a = np.repeat(np.array([0.1, 1.0, 7.5], dtype)[:, None], LANES, axis=1)
+    check(lambda words, a: LAWS[name](jax.random.wrap_key_data(words), a), WORDS, a, rtol=rtol)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LAWS)
+def test_laws_that_are_drawn_by_rejection(name):
+    check_law(name, np.float32, 3e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LAWS)
+def test_laws_that_are_drawn_by_rejection_in_float64(name, x64):
+    check_law(name, np.float64, 1e-11)
 
 
 @pytest.mark.slow

@@ -105,7 +105,32 @@ def test_a_jax_outside_of_the_tested_range_is_named_once(version, monkeypatch):
     run(policy=jb.Uniform())  # a second warning would be an error
 
 
+def test_a_python_newer_than_the_tested_ones_is_named_once(monkeypatch):
+    monkeypatch.setattr(machine.sys, "version_info", (3, 15, 0, "final", 0))
+    monkeypatch.setattr(ways, "_said", set())
+    with pytest.warns(
+        UserWarning, match=r"this is Python 3\.15, but jaxbandit is tested with Python 3\.11 to 3\.13; to "
+    ):
+        run(policy=jb.Uniform())
+    run(policy=jb.Uniform())  # a second warning would be an error
+
+
+def test_an_older_python_is_refused_in_words():
+    code = "import sys\nsys.version_info = (3, 10, 0, 'final', 0)\nimport jaxbandit\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1].startswith(
+        "ImportError: jaxbandit needs Python 3.11 or newer, and this is Python "
+    )
+
+
 def test_the_tested_range_is_that_of_the_dependency():
-    text = (pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text()
+    root = pathlib.Path(__file__).parents[2]
+    text = (root / "pyproject.toml").read_text()
+    oldest, newest = (".".join(map(str, version)) for version in machine.TESTED_PYTHON)
+    assert f'requires-python = ">={oldest}"' in text
+    assert [f'"{version} newest"' in (root / ".ci" / "matrix").read_text() for version in (newest, "3.14")] == [
+        True,
+        False,
+    ]
     (oldest, newest) = machine.TESTED_JAX
     assert f'"jax>={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}"' in text

@@ -42,11 +42,11 @@ def played(games, parameters, keys, rounds):
     """All that games hand out, and their final carry, by name; the calls are cut once."""
     block, out = games.block(parameters, keys), []
     block.start()
-    stops = np.unique([1, 2, rounds // 3, rounds])
+    record = np.unique([1, 2, rounds // 3, rounds])
     cut = max(rounds // 2, 1)
     for first, last in ((0, cut), (cut, rounds)):
         if first < last:
-            handed_out = block.advance(first, last, stops[(stops > first) & (stops <= last)])[0]
+            handed_out = block.advance(first, last, record[(record > first) & (record <= last)])[0]
             out.append([leaf.copy() for leaf in handed_out])  # a card's block reuses its arrays
     carry = block.carry()
     block.close()
@@ -153,7 +153,7 @@ def fmas(text):
 def program(name, K, dtype="float32"):
     """The PTX of a policy on Pareto losses."""
     with jax.enable_x64(dtype == "float64"):
-        return gpu.Program(shape_of(policy_of(name), ENVIRONMENTS["pareto"](K)))
+        return gpu.Assembly(shape_of(policy_of(name), ENVIRONMENTS["pareto"](K)))
 
 
 @pytest.mark.parametrize("name", ["uniinf", "htinf", "thompson"])
@@ -206,39 +206,31 @@ def test_games_are_those_of_the_cpu(policy, environment, K):
     assert_same_words(policy_of(policy), environment_of(environment, K, 100), 100)
 
 
-# Every registered class has a short game here and long ones below, so that a new one is covered by itself.
+# Every registered class has games here, so that a new one is covered by itself.
+ARMS = (2, 3, 10, 40)
+LONG = [("drifting, random walk", 10), ("drifting, random walk", 40)]  # 80 s and several minutes
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", jb.POLICIES)
-def test_every_policy_begins_as_on_the_cpu(name):
-    assert_same_words(policy_of(name), ENVIRONMENTS["pareto"](3), 40)
+def each(names):
+    """The names with every number of arms; CI plays all but a few."""
+    pairs = [(name, K) for name in names for K in ARMS]
+    return [pytest.param(*pair, marks=pytest.mark.long if pair in LONG else pytest.mark.slow) for pair in pairs]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_every_environment_begins_as_on_the_cpu(name):
-    assert_same_words(policy_of("uniinf"), environment_of(name, 3, 40), 40)
+@pytest.mark.parametrize(("name", "K"), each(jb.POLICIES))
+def test_every_policy_plays_as_on_the_cpu(name, K):
+    assert_same_words(policy_of(name), ENVIRONMENTS["pareto"](K), 500)
+
+
+@pytest.mark.parametrize(("name", "K"), each(ENVIRONMENTS))
+def test_every_environment_plays_as_on_the_cpu(name, K):
+    assert_same_words(policy_of("uniinf"), environment_of(name, K, 500), 500)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["uniinf", "thompson"])
 def test_games_in_float64_are_those_of_the_cpu(name):
     assert_same_words(policy_of(name), ENVIRONMENTS["pareto"](3), 40, "float64")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("K", [2, 3, 10, 40])
-@pytest.mark.parametrize("name", jb.POLICIES)
-def test_every_policy_plays_as_on_the_cpu(name, K):
-    assert_same_words(policy_of(name), ENVIRONMENTS["pareto"](K), 500)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("K", [2, 3, 10, 40])
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_every_environment_plays_as_on_the_cpu(name, K):
-    assert_same_words(policy_of("uniinf"), environment_of(name, K, 500), 500)
 
 
 @pytest.mark.long

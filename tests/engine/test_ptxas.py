@@ -3,6 +3,7 @@
 import resource
 import time
 
+import jax
 import pytest
 
 from benchmarks import roofline, sass
@@ -34,11 +35,33 @@ def test_the_cost_of_uniinf_is_within_its_bands(K, architecture):
 
 @pytest.mark.parametrize("name", ["htinf", "robust_ucb", "adar_ucb", "thompson", "ape2", "robust_moss"])
 def test_other_policies_compile(name):
-    ptx = gpu.Program(shape_of(policy_of(name), ENVIRONMENTS["pareto"](10))).ptx
+    ptx = gpu.Assembly(shape_of(policy_of(name), ENVIRONMENTS["pareto"](10))).ptx
     cost = sass.cost(ptx, "sm_80")
     assert cost.registers <= 255
     assert cost.spilled <= 4000
     assert len(cost.round) > 100
+
+
+# Bands of (registers, spilled bytes, instructions of a round) with 10 arms; the round has these instructions.
+OTHERS = {
+    ("uniinf", "pareto", "float64", "sm_80"): ((176, 255), (0, 0), (1300, 2100), "DFMA"),
+    ("thompson", "pareto", "float64", "sm_90"): ((200, 255), (0, 400), (3100, 4900), "DFMA"),
+    ("uniinf", "switching", "float32", "sm_75"): ((100, 168), (0, 0), (1000, 1600), "FFMA"),
+    ("uniinf", "replay", "float32", "sm_80"): ((100, 168), (0, 0), (880, 1400), "LDG"),
+    ("htinf", "stable", "float32", "sm_90"): ((100, 168), (0, 0), (2400, 3800), "FFMA"),
+    ("ucb1", "scheduled", "float32", "sm_75"): ((100, 168), (0, 0), (810, 1300), "LDG"),
+}
+
+
+@pytest.mark.parametrize(("policy", "environment", "dtype", "architecture"), OTHERS)
+def test_float64_and_other_environments_compile(policy, environment, dtype, architecture):
+    with jax.enable_x64(dtype == "float64"):
+        ptx = gpu.Program(shape_of(policy_of(policy), ENVIRONMENTS[environment](10))).ptx
+    cost = sass.cost(ptx, architecture)
+    *bands, instruction = OTHERS[policy, environment, dtype, architecture]
+    found = cost.registers, cost.spilled, len(cost.round)
+    assert all(low <= value <= high for value, (low, high) in zip(found, bands, strict=True)), found
+    assert any(one.name.startswith(instruction) for one in cost.round)
 
 
 def test_fifty_arms_take_less_than_ten_seconds(monkeypatch):

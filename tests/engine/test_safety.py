@@ -53,7 +53,7 @@ def by_scan():
     for t in range(1, elsewhere.ROUNDS + 1):
         carry, outcome = round_of_the_scan(shape, parameters, carry, keys, np.int32(t))
         traced.append(list(map(np.asarray, outcome)))
-        if t in elsewhere.STOPS:
+        if t in elsewhere.RECORD:
             tally = (carry.pulls, carry.sums)
             tallies.append(list(map(np.asarray, jax.tree.leaves(tally))))
             pulls, sums = jax.tree.map(np.zeros_like, tally)
@@ -123,14 +123,14 @@ def test_the_control_word_is_ieee_inside_and_restored_outside():
     shape = shape_of(Halving(), elsewhere.Dice(offset=[0.5, 0.5]))
     parameters = parameters_of(shape, Halving(), elsewhere.Dice(offset=[0.5, 0.5]), 8)
     block = native.compiled(shape).block(parameters, keys_of(8))
-    stops = np.array([9])
+    record = np.array([9])
     plain, flushed = ctypes.c_float(1e-38), ctypes.c_float(1e-38)
     third(address(plain))
     swap(address(before), address(ours))
     try:
         third(address(flushed))
         block.start()
-        block.advance(0, 9, stops)
+        block.advance(0, 9, record)
     finally:
         swap(address(after), address(default))
     assert before.value & SETTINGS == DEFAULT

@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,9 @@ import pytest
 from jax import lax
 
 import jaxbandit as jb
-from jaxbandit.engine import native, runner, ways
+from jaxbandit.engine import native, runner, tallies, ways
+from jaxbandit.engine.native import cache, lower
+from jaxbandit.engine.native import compile as compiler
 from jaxbandit.engine.native.kernel import Writer
 from jaxbandit.types import field, pytree
 from tests.support.blocks import shape_of
@@ -99,12 +101,17 @@ class Deep(Spectral):
         return jnp.round(jnp.linalg.eigvalsh(jnp.diag(state))[0])
 
 
+def line_of(policy, word):
+    """The first line of a class that has a word."""
+    lines, first = inspect.getsourcelines(policy)
+    return first + next(n for n, text in enumerate(lines) if word in text)
+
+
 def assert_told(said, policy, word):
     """One warning, which names the primitive and the line of the policy with a word."""
     assert [entry.category for entry in said] == [UserWarning]
-    message, (lines, first) = str(said[0].message), inspect.getsourcelines(policy)
-    line = first + next(n for n, text in enumerate(lines) if word in text)
-    assert f"{policy.__name__} in Bernoulli uses 'eigh' at {__file__}:{line}, " in message, message
+    message, place = str(said[0].message), f"{__file__}:{line_of(policy, word)}"
+    assert f"{policy.__name__} in Bernoulli uses 'eigh' at {place}, " in message, message
 
 
 def test_a_policy_without_a_rule_is_played_by_the_scan():
@@ -124,11 +131,80 @@ def test_a_policy_without_a_rule_is_played_by_the_scan():
         np.testing.assert_allclose(ds.regret, plain.regret, rtol=1e-6)
 
 
+@pytree
+class BetaThompson:
+    """Thompson sampling for losses 0 and 1."""
+
+    sure: ClassVar[bool] = True
+
+    def init(self, num_arms):
+        return jnp.ones((2, num_arms))
+
+    def probabilities(self, state, t, key):
+        draw = jax.random.beta(jb.random.jax_key(key), *state)
+        return jax.nn.one_hot(jnp.argmin(draw), state.shape[1], dtype=state.dtype)
+
+    def update(self, state, t, x, arm, loss):
+        return state.at[0, arm].add(loss).at[1, arm].add(1 - loss)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_draws_from_beta_laws_are_native_and_play_as_the_scan_does(dtype):
+    options = {"horizon": 50, "num_seeds": 12, "record": range(1, 51), "dtype": dtype}
+    fair = jb.Bernoulli(means=[0.3, 0.5, 0.5, 0.6])
+    native, scan = (jb.simulate(BetaThompson(), fair, engine=jb.Engine(way=way), **options) for way in ways.WAYS)
+    assert native.attrs["device"].startswith("native") and scan.attrs["device"].startswith("scan")
+    assert (native.pulls.isel(round=-1) > 0).any("seed").all(), "every arm is played by some game"
+    np.testing.assert_array_equal(native.pulls, scan.pulls)
+
+
 def test_the_line_is_told_of_a_primitive_inside_of_a_compiled_function():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         assert runner.way_of(Deep(), FAIR, (), "float32", None) == "scan"
     assert_told(said, Deep, "eigvalsh(")
+
+
+@pytest.fixture(params=["a rule", "LLVM"])
+def failing_compiler(request, monkeypatch):
+    """A rule of the lowering, or LLVM, raises an error of its own; returns the words that name it."""
+
+    def fails(*_):
+        raise RuntimeError("no such register\nand more")
+
+    for owner, name in [(native.games, "_known"), (ways, "_reasons"), (tallies, "_mapped")]:
+        monkeypatch.setattr(owner, name, {})  # nothing was compiled before
+    if request.param == "LLVM":
+        monkeypatch.setattr(compiler, "object_code", fails)
+        monkeypatch.setattr(cache, "read", lambda key: None)
+        return " cannot be compiled, because of RuntimeError: no such register; "
+    monkeypatch.setitem(lower._RULES, "reduce_min", fails)
+    return f" cannot be compiled at {__file__}:{line_of(Plain, 'jnp.min')}, because of RuntimeError: no such register; "
+
+
+def test_a_compiler_that_fails_leaves_the_games_to_the_scan(failing_compiler):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        played = [jb.simulate(Plain(), FAIR, horizon=30, num_seeds=12, record=[30]) for _ in range(2)]
+    assert [str(entry.message).startswith(f"Plain in Bernoulli{failing_compiler}") for entry in said] == [True], said
+    scan = jb.simulate(Plain(), FAIR, horizon=30, num_seeds=12, record=[30], engine=jb.Engine(way="scan"))
+    for ds in played:
+        assert ds.attrs["device"].startswith("scan")
+        np.testing.assert_array_equal(ds.loss, scan.loss)
+
+
+@pytest.mark.parametrize("failing_compiler", ["LLVM"], indirect=True)
+@pytest.mark.usefixtures("failing_compiler")
+@pytest.mark.filterwarnings("ignore:.*cannot be compiled")
+def test_a_compiler_that_fails_leaves_files_of_native_games_alone(tmp_path):
+    entries = {"policies": [{"name": "uniform"}], "environments": [{"name": "bernoulli", "means": [0.2, 0.8]}]}
+    study = jb.Study(horizon=10, num_seeds=4, **entries)
+    with pytest.raises(ValueError, match=r"^Uniform in Bernoulli cannot be compiled.* engine=jb.Engine\(way='scan'\)"):
+        jb.run(study, tmp_path / "native")
+    assert not list((tmp_path / "native").glob("cells/*.nc"))
+    jb.run(study, tmp_path / "scan", engine=jb.Engine(way="scan"))
+    assert list((tmp_path / "scan").glob("cells/*.nc"))
 
 
 # Policies that are wrong
@@ -166,6 +242,55 @@ def test_a_broken_policy_fails_in_round_1(way):
     assert (ds.pulls.values[:3] == 0).all() and (ds.pulls.values[3].sum(axis=-1) == [1, 5]).all()
 
 
+@pytree
+class Unsure(Broken):
+    """Declares that one arm has probability 1, although two arms share it."""
+
+    sure: ClassVar[bool] = True
+
+
+@pytest.mark.parametrize("way", ways.WAYS)
+def test_a_sure_policy_whose_arms_share_the_probability_fails(way):
+    policy, environment = Unsure(wrong=[0.5, 0.5]), jb.Bernoulli(means=[0.9, 0.1])
+    ds = jb.simulate(policy, environment, horizon=5, num_seeds=4, record=[1, 5], engine=jb.Engine(way=way))
+    assert (ds.failed == 1).all() and np.isnan(ds.regret).all() and (ds.pulls == 0).all()
+
+
+class Counted(NamedTuple):
+    """Three arrays of integers."""
+
+    pulls: jax.Array
+    total: jax.Array
+    last: jax.Array
+
+
+@pytree
+class Truncating:
+    """Adds losses to integers."""
+
+    def init(self, num_arms):
+        return Counted(*(jnp.zeros(num_arms, jnp.int32) for _ in range(3)))
+
+    def probabilities(self, state, t, key):
+        return jnp.full(3, 1 / 3)
+
+    def update(self, state, t, x, arm, loss):
+        total = state.total.at[arm].add(loss)
+        return Counted(state.pulls.at[arm].add(1), total, state.last.at[arm].set(jnp.floor(loss).astype(jnp.int32)))
+
+
+@pytest.mark.parametrize("way", [*ways.WAYS, "step"])
+def test_an_integer_state_that_truncates_losses_is_refused(way):
+    before = warnings.filters[:]
+    wanted = r"^Truncating.update writes .* into the integers of total, .* \.astype"
+    with jax.numpy_dtype_promotion("standard"), pytest.raises(TypeError, match=wanted):
+        if way == "step":
+            jb.step(Truncating(), FAIR)(jb.start(Truncating(), FAIR), jb.game_key(0, 0))
+        else:
+            jb.simulate(Truncating(), FAIR, horizon=5, num_seeds=4, engine=jb.Engine(way=way))
+    assert warnings.filters == before
+
+
 @pytest.mark.parametrize("way", ways.WAYS)
 def test_a_broken_policy_fails_in_play(way):
     play, keys = jax.jit(jb.play, static_argnames="way"), jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(4))
@@ -173,6 +298,28 @@ def test_a_broken_policy_fails_in_play(way):
         out = play(Broken(wrong=np.float32(wrong)), FAIR, keys, jnp.array([1, 5]), way=way)
         assert (out["failed"] == 1).all() and (out["pulls"] == 0).all()
         assert np.isnan(out["regret"]).all()
+
+
+@pytree
+class BrokenTable(Truncating):
+    """Has a NaN in a table from round 3 on."""
+
+    def init(self, num_arms):
+        return jnp.zeros((num_arms, 2))
+
+    def update(self, state, t, x, arm, loss):
+        return jnp.where(t == 3, state.at[arm, 1].set(jnp.nan), state)
+
+
+def test_a_broken_table_fails_in_its_round_of_a_step_and_at_the_next_recorded_round():
+    state, step = jb.start(BrokenTable(), FAIR), quick_jit(jb.step(BrokenTable(), FAIR))
+    for _ in range(5):
+        state = step(state, jb.game_key(0, 0))
+    assert int(state.failed) == 3
+    for way in ways.WAYS:
+        options = {"horizon": 6, "num_seeds": 4, "engine": jb.Engine(way=way)}
+        for record, failed in [([2, 3, 6], 3), ([2, 5, 6], 5)]:
+            assert (jb.simulate(BrokenTable(), FAIR, record=record, **options).failed == failed).all(), (way, record)
 
 
 def test_a_broken_policy_fails_in_a_step():

@@ -7,10 +7,13 @@ import signal
 import threading
 import time
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import jaxbandit as jb
 from jaxbandit.engine import workers
+from jaxbandit.types import pytree
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -101,14 +104,9 @@ def test_threads_that_cannot_all_be_started_leave_none_behind(monkeypatch):
 
 @pytest.fixture
 def interrupts():
-    """Ctrl-C raises KeyboardInterrupt, also if this process was started in the background, where it is ignored.
-
-    Without garbage collection, because Python drops what is raised inside JAX's callback of the collector.
-    """
+    """Ctrl-C raises KeyboardInterrupt, also if this process was started in the background, where it is ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    gc.disable()
     yield
-    gc.enable()
     signal.signal(signal.SIGINT, before)
 
 
@@ -118,38 +116,83 @@ def compute_for_long(*_):
     raise RuntimeError("nobody broke it off")
 
 
+@pytree
+class Littering:
+    """Is traced for long, all the time in callbacks of the collector, inside of which Python drops what is raised."""
+
+    def init(self, num_arms):
+        return jnp.zeros(num_arms)
+
+    def probabilities(self, state, t, key):
+        here = threading.current_thread()
+
+        def linger(phase, info):
+            if threading.current_thread() is here:
+                time.sleep(0.2)
+
+        gc.callbacks.append(linger)
+        try:
+            for _ in range(5):  # two seconds
+                gc.collect(0)
+        finally:
+            gc.callbacks.remove(linger)
+        raise RuntimeError("nobody broke it off")
+
+    def update(self, state, t, x, arm, loss):
+        return state
+
+
+def seconds_to_stop(work, error: type | tuple = KeyboardInterrupt) -> float:
+    """Returns the time from an interrupt to the end of the work."""
+    sent = []
+
+    def interrupt():
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.5, interrupt)
+    timer.start()
+    try:
+        with pytest.raises(error, match="KeyboardInterrupt" if error is not KeyboardInterrupt else None):
+            work()
+    finally:
+        timer.cancel()
+    return time.perf_counter() - sent[0]
+
+
 @pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize("what", ["compiling", "playing"])
+@pytest.mark.parametrize("what", ["tracing", "compiling", "playing"])
 def test_an_interrupt_is_heard_while_machine_code_is_made_or_played(what, monkeypatch):
     from jaxbandit.engine.native import cache, games
     from jaxbandit.engine.native import compile as compiler
 
+    policy = Littering() if what == "tracing" else jb.UniINF(horizon=100)
     if what == "compiling":
         monkeypatch.setattr(cache, "read", lambda key: None)
         monkeypatch.setattr(games, "_known", {})
         monkeypatch.setattr(compiler, "object_code", compute_for_long)
-    else:
+    if what == "playing":
         advance = games.Block.advance
         monkeypatch.setattr(games.Block, "advance", lambda *args: (time.sleep(0.2), advance(*args))[1])
 
-    def seconds_to_stop() -> float:
-        sent = []
-
-        def interrupt():
-            sent.append(time.perf_counter())
-            os.kill(os.getpid(), signal.SIGINT)
-
-        timer = threading.Timer(1.0, interrupt)
-        timer.start()
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                policy, environment = jb.UniINF(horizon=100), jb.Bernoulli(means=[0.2, 0.8])
-                engine = jb.Engine(chunk=16)
-                jb.simulate(policy, environment, horizon=1_000, num_seeds=2, record=[1_000], engine=engine)
-        finally:
-            timer.cancel()
-        return time.perf_counter() - sent[0]
+    def work():
+        environment, engine = jb.Bernoulli(means=[0.2, 0.8]), jb.Engine(chunk=16)
+        jb.simulate(policy, environment, horizon=1_000, num_seeds=2, record=[1_000], engine=engine)
 
     # A call under way is played to its end. On a busy machine a thread may have to wait for its turn: three tries.
     limit = 0.3 + 0.2 * (what == "playing")
-    assert any(seconds_to_stop() < limit for _ in range(3))
+    assert any(seconds_to_stop(work) < limit for _ in range(3))
+
+
+@pytest.mark.usefixtures("interrupts")
+@pytest.mark.parametrize("in_jit", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_an_interrupt_is_heard_in_play(in_jit):
+    keys, environment = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(2)), jb.Bernoulli(means=[0.2, 0.8])
+    play = jax.jit(jb.play) if in_jit else jb.play
+    jax.block_until_ready(play(jb.UCB1(), environment, keys, jnp.array([1])))
+
+    def work():
+        jax.block_until_ready(play(jb.UCB1(), environment, keys, jnp.array([300_000_000])))  # half a minute
+
+    error = (jax.errors.JaxRuntimeError, ValueError) if in_jit else KeyboardInterrupt
+    assert any(seconds_to_stop(work, error) < 0.5 for _ in range(3))

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.text import Text
 
 import jaxbandit as jb
 from jaxbandit import plots
 from jaxbandit.plots import style
 from jaxbandit.studies.figures import FIGURES
+from jaxbandit.theory import assumptions
 from tests.support.comparison_cases import ENVIRONMENTS, LAW, ROUNDS, games
 
 
@@ -125,3 +127,39 @@ def test_atlas_hatches_what_may_be_chance(drawn, tmp_path):
 
 def _legend(figure):
     return figure.legends[0].get_texts(), figure.legends[0].get_patches()
+
+
+def test_every_figure_marks_a_policy_outside_its_assumptions():
+    """A dagger at the name, and its meaning in the note."""
+    laws = {f"pareto[tail_index={tail}]": jb.Pareto(means=[0.5, 1.0], tail_index=tail) for tail in (1.2, 1.6)}
+    first = next(iter(laws))
+    ds = games(lambda p, e: (1.0 if p == "ucb1" else 2.0) * ROUNDS**0.5, ["ucb1", "uniinf"], laws)
+    ds = ds.assign_coords(tail_index=("environment", [1.2, 1.6]))
+    ds.attrs["outside"] = assumptions.as_attribute([("ucb1", first)])
+    ds = ds.assign({name: ds.regret for name in ("scale", "skipped", "div", "shift", "skip_error")})
+    figures = [
+        plots.sweep(ds, x="tail_index", environments=laws),
+        plots.atlas(ds, x="tail_index", y="gap", environments=laws),
+        plots.ablation(ds, environments=laws),
+        plots.decomposition(ds, environments=laws),
+        plots.balance(ds, environments=laws),
+    ]
+    for figure in figures:
+        texts = [text.get_text() for text in figure.findobj(Text)]
+        assert any("UCB1†" in text for text in texts), texts
+        assert not any("uniINF†" in text for text in texts)
+        assert any("† outside its assumptions" in text for text in texts)
+    cells = [text.get_text() for text in figures[1].axes[0].texts]
+    assert [cell.startswith("UCB1†") for cell in cells] == [True, False]  # in the other environment it is inside
+
+
+@pytest.mark.filterwarnings("ignore:.*outside its assumptions")
+def test_a_watched_game_says_who_is_outside(tmp_path):
+    policies, environment = [jb.UCB1(), jb.UniINF(horizon=20)], jb.Pareto(means=[0.5, 1.0], tail_index=1.6)
+    figure = plots.game(policies, environment, horizon=20)
+    assert [panel.get_title().replace("\n", " ") for panel in figure.axes[:2]] == [
+        "UCB1 (outside its assumptions)",
+        "uniINF",
+    ]
+    page = plots.watch(policies, environment, tmp_path / "x.html", horizon=20).read_text(encoding="utf-8")
+    assert '"name":"UCB1 (outside its assumptions)"' in page and '"name":"uniINF"' in page

@@ -12,12 +12,12 @@ from tests.support.references import Case, follow, heavy_tailed_losses, referenc
 ROUNDS, ARMS = 300, 4
 ABLATIONS = [
     {},
-    {"threshold": 0.5},
-    {"threshold": math.inf},
+    {"threshold_constant": 0.5},
+    {"threshold_constant": math.inf},
     {"scale_loss": "skip"},
     {"scale_loss": "raw"},
     {"damped": False},
-    {"threshold": 0.1, "scale_loss": "raw", "damped": False},
+    {"threshold_constant": 0.1, "scale_loss": "raw", "damped": False},
 ]
 
 
@@ -33,7 +33,7 @@ def test_in_step_with_the_reference(fields):
     losses = heavy_tailed_losses(ROUNDS, ARMS, seed=3)
     game = reference_game(case, losses, read=lambda player: (player.state.scale, player.info.get("skipped")))
     scale, skipped = zip(*game.seen, strict=True)
-    assert (np.array_equal(skipped[1:], game.loss)) == (fields.get("threshold") == math.inf)
+    assert (np.array_equal(skipped[1:], game.loss)) == (fields.get("threshold_constant") == math.inf)
     got_x, got_scale = follow(case.policy(), ARMS, game.arm, game.loss, watch=scale_of)
     np.testing.assert_allclose(got_x, game.x, rtol=1e-8)
     np.testing.assert_allclose(got_scale, scale[:-1], rtol=1e-8)
@@ -52,7 +52,10 @@ def test_what_skipping_and_clipping_are_for():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"threshold": 0.0}, r"UniINFVariant.threshold must be > 0, got 0.0; the paper takes 0.25; inf skips nothing"),
+        (
+            {"threshold_constant": 0.0},
+            r"UniINFVariant.threshold_constant must be > 0, got 0.0; the paper takes 0.25; inf skips nothing",
+        ),
         (
             {"scale_loss": "none"},
             r"UniINFVariant.scale_loss must be one of 'clip', 'skip', 'raw', got 'none'; the paper clips",

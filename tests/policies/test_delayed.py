@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit import random
 from jaxbandit.arms import one_hot
 from jaxbandit.types import Array, pytree
 from tests.support.helpers import assert_refused
@@ -73,6 +74,42 @@ def test_uniform_delays_hand_out_every_round_once_and_in_time():
     late = [arrival[s] - s for s in range(1, rounds - delay + 1)]
     assert all(0 <= one <= delay for one in late)
     assert len(set(late)) > 2
+
+
+def test_uniform_delays_are_those_that_are_drawn():
+    delay, rounds = 4, 16
+    late = {t: int(random.below(jax.random.key(t), delay + 1)) for t in range(1, rounds + 1)}
+    found = seen(jb.Delayed(Notebook(), delay=delay, law="uniform"), rounds)
+    for t, now in enumerate(found, start=1):
+        expected = sorted((s + late[s], s) for s in late if s + late[s] <= t)
+        assert now == [s for _, s in expected]
+
+
+def test_a_round_with_uniform_delays_costs_no_work_that_grows_with_the_delay():
+    """Nothing as long as the ring is computed: its places are read and written one at a time."""
+    policy, delay = jb.UCB1(), 996
+    state = jax.eval_shape(lambda: jb.Delayed(policy, delay=delay, law="uniform").init(3))
+    args = (state, jnp.int32(1), jnp.ones(3), jnp.int32(0), jnp.float32(0), jax.random.key(0))
+    jaxpr = jax.make_jaxpr(jb.Delayed(policy, delay=delay, law="uniform").update)(*args)
+    long = {
+        eqn.primitive.name for eqn in _equations(jaxpr.jaxpr) if any(delay + 1 in v.aval.shape for v in eqn.outvars)
+    }
+    assert long <= {"scatter", "pjit", "jit"}, long
+
+
+def _equations(jaxpr):
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for value in eqn.params.values():
+            inner = getattr(value, "jaxpr", None)
+            if inner is not None:
+                yield from _equations(inner)
+
+
+@pytest.mark.parametrize("delay", [np.int64(4), np.int32(4), np.uint8(4)])
+def test_integers_of_numpy_are_whole_numbers(delay):
+    assert jb.Delayed(jb.UCB1(), delay=delay).delay == 4
+    assert repr(jb.Delayed(jb.UCB1(), delay=delay)) == repr(jb.Delayed(jb.UCB1(), delay=4))
 
 
 @pytest.mark.parametrize("way", ["native", pytest.param("scan", marks=pytest.mark.slow)])

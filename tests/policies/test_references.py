@@ -49,7 +49,7 @@ GIVEN = {"horizon": ROUNDS, "moment_order": 1.5, "moment_bound": 1.0, "failure_p
 
 CASES = [
     Case("uniinf", uniinf.UniINF, {"horizon": ROUNDS}),
-    Case("uniinf_variant", uniinf.UniINF, {"horizon": ROUNDS, "threshold": 0.5, "scale_loss": "skip"}),
+    Case("uniinf_variant", uniinf.UniINF, {"horizon": ROUNDS, "threshold_constant": 0.5, "scale_loss": "skip"}),
     Case("htinf", htinf.HTINF, {"moment_order": 1.5, "moment_bound": 1.0}),
     Case("htinf", htinf.HTINF, {"moment_order": 1.05, "moment_bound": 3.0}),
     Case("htinf", htinf.HTINF, {"moment_order": 2.0, "moment_bound": 0.5}),

@@ -12,6 +12,7 @@ from jaxbandit.cli import entry as cli
 from jaxbandit.published import blocks, digests, reproduce, tables
 from jaxbandit.published.digests import digest
 from jaxbandit.published.registry import TABLES, Table
+from jaxbandit.store.assemble import load
 from jaxbandit.studies.figures import read_figures
 from jaxbandit.studies.study import DataNeededError, Study
 
@@ -149,3 +150,18 @@ def test_bad_places_and_names_say_what_to_do(tmp_path, checkout):
     assert "has no line <!-- end of tiny -->" in str(run(checkout).exception)
     (checkout / "docs" / "page.md").write_text("")
     assert "no page has a table of tiny" in str(run(checkout).exception)
+
+
+@pytest.mark.filterwarnings("ignore:.*outside its assumptions")
+def test_a_policy_outside_its_assumptions_is_named_so(checkout):
+    outside = TINY.replace('"uniform"', '"ucb1"').replace('"bernoulli"', '"pareto"') + "tail_index = [1.5, 1.6]\n"
+    (checkout / "experiments" / "tiny.toml").write_text(outside)
+    assert run(checkout).exit_code == 0
+    assert "| UCB1 (outside its assumptions) |" in (checkout / "docs" / "page.md").read_text()
+    study = Study.load(checkout / "experiments" / "tiny.toml")
+    results = tables.Results(study, load(checkout / "results" / "tiny"))
+    assert "| UCB1 (outside its assumptions) |" in tables.sweep("tail_index")(results)
+    assert tables.pairs(growing=False)(results).count("| UCB1 (outside its assumptions) |") == 2
+    one = results.ds.assign_attrs(outside='[["ucb1", "pareto[tail_index=1.5]"]]')
+    shown = tables.sweep("tail_index")(tables.Results(study, one))
+    assert "| UCB1 (outside its assumptions in 1 of 2) |" in shown

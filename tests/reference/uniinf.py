@@ -55,7 +55,7 @@ def update(
     arm: int,
     loss: float,
     horizon: int,
-    threshold: float = 0.25,
+    threshold_constant: float = 0.25,
     scale_loss: str = "clip",
     damped: bool = True,
 ) -> tuple[State, dict[str, Any]]:
@@ -67,7 +67,7 @@ def update(
         arm: The arm played.
         loss: Its observed loss.
         horizon: T, at least 2.
-        threshold: The 1/4 of Line 6.
+        threshold_constant: The 1/4 of Line 6.
         scale_loss: What Line 8 is fed: the loss that is "clip"ped, "skip"ped, or "raw".
         damped: Whether 1 - x stands in Lines 6 and 8.
 
@@ -77,7 +77,7 @@ def update(
     loss = float(loss)
     rest = max(math.fsum(np.delete(x, arm)), SMALLEST_REST)  # 1 - x[arm] without cancellation
     rest = rest if damped else 1.0
-    threshold = threshold * state.scale / rest  # Line 6, Eq. (C-def)
+    threshold = threshold_constant * state.scale / rest  # Line 6, Eq. (C-def)
     skipped = loss if abs(loss) < threshold else 0.0  # Line 6, Skip
     clipped = threshold if loss >= threshold else -threshold if loss <= -threshold else loss  # Line 6, Clip
     estimate = np.zeros(x.size)
@@ -98,7 +98,7 @@ class UniINF:
 
     def __init__(self, num_arms: int, horizon: int, **changes: Any):
         self.horizon = horizon
-        self.changes = changes  # threshold, scale_loss, damped
+        self.changes = changes  # threshold_constant, scale_loss, damped
         self.state = start(num_arms)
         self.info: dict[str, Any] = {}
 

@@ -95,7 +95,7 @@ def tuned(difference: float = -20.0) -> xr.Dataset:
             "difference_low": difference - 5,
             "difference_high": difference + 5,
         },
-        coords={"step": steps, "parameter": ["initial_scale", "threshold"], "candidate": ["default", "tuned"]},
+        coords={"step": steps, "parameter": ["initial_scale", "threshold_constant"], "candidate": ["default", "tuned"]},
         attrs={
             "verdict": "tuning <changes> it",
             "within_noise": int(abs(difference) < 5),

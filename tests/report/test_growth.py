@@ -27,19 +27,23 @@ def test_exponents_are_those_of_the_measured_table():
     assert [environment.kind for environment in found.values()] == ["adversarial", "stochastic", "stochastic"]
     for environment in found.values():
         for n, row in enumerate(environment.rows):
-            np.testing.assert_allclose(row.cell.exponent, [0.5, 0.5, 0.5, 0], atol=2e-3)
+            np.testing.assert_allclose(row.entry.exponent, [0.5, 0.5, 0.5, 0], atol=2e-3)
             (block,) = [block for block in table.blocks if block.num_arms == environments[environment.label].num_arms]
-            cells = [cell for line in block.rows[n + 1].lines for cell in line.cells if cell]  # below the lower bound
-            without_bounds = [dataclasses.replace(cell, multiple=None) for cell in cells]  # the page has them elsewhere
-            assert repr(row.cell) in map(repr, without_bounds)  # NaN is not equal to itself
+            entries = [
+                entry for line in block.rows[n + 1].lines for entry in line.entries if entry
+            ]  # below the lower bound
+            without_bounds = [
+                dataclasses.replace(entry, multiple=None) for entry in entries
+            ]  # the page has them elsewhere
+            assert repr(row.entry) in map(repr, without_bounds)  # NaN is not equal to itself
     by_policy = {row.policy: row for row in found["switching"].rows}
     uniinf, uniform = by_policy["uniinf[initial_scale=1]"], by_policy["uniform"]
     assert (uniinf.promised, uniinf.regime) == ("0.67", "faster than log T (2.81 [2.81, 2.81]); below T^0.67")
-    assert uniinf.cell.promised == pytest.approx(1 / 1.5, abs=1e-4)
-    assert (uniform.promised, uniform.proved, uniform.cell.below) == ("–", "", False)
+    assert uniinf.entry.promised == pytest.approx(1 / 1.5, abs=1e-4)
+    assert (uniform.promised, uniform.proved, uniform.entry.below) == ("–", "", False)
     stochastic = {row.policy: row for row in found["pareto[tail_index=1.2]"].rows}
-    assert stochastic["uniform"].cell.promised is None
-    assert (stochastic["htinf"].promised, stochastic["htinf"].cell.verdict) == ("log T", "faster")
+    assert stochastic["uniform"].entry.promised is None
+    assert (stochastic["htinf"].promised, stochastic["htinf"].entry.verdict) == ("log T", "faster")
 
 
 def test_a_logarithm_is_seen_as_one():

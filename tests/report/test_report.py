@@ -17,7 +17,8 @@ from jaxbandit.cli import entry as cli
 from jaxbandit.report import findings, points, sections, sweeps, tails, verdicts
 from jaxbandit.store.directory import StoreError
 from jaxbandit.studies import limits
-from tests.support.report_cases import Outside, kept_as_summary, study, written
+from jaxbandit.theory import assumptions
+from tests.support.report_cases import Outside, environments_of, kept_as_summary, study, written
 
 
 def test_verdicts_are_those_of_the_ranking():
@@ -64,7 +65,7 @@ def test_seeds_that_not_all_have_played_are_left_out_of_the_pairs():
     assert "paired over 20 seeds" in found.verdicts[0].test
     mean = ds.regret.isel(policy=0, environment=0, round=-1, seed=slice(20)).mean()
     assert found.verdicts[0].best.mean == pytest.approx(float(mean))
-    assert any("3 cells with fewer than 32 seeds" in sentence for sentence in sections.troubles(found))
+    assert any("3 pairs with fewer than 32 seeds" in sentence for sentence in sections.troubles(found))
 
 
 def test_cells_that_are_not_played_are_named(tmp_path):
@@ -73,7 +74,7 @@ def test_cells_that_are_not_played_are_named(tmp_path):
     ds["regret"] = ds.regret.where(ds.environment != "pareto[tail_index=1.6]")
     found = findings.find(ds)
     assert [verdict.missing for verdict in found.verdicts] == [["htinf"], []]
-    assert "5 cells not played yet: uniINF, S₁ = 1 in Pareto, tail_index = 1.6; uniINF" in next(
+    assert "5 pairs not played yet: uniINF, S₁ = 1 in Pareto, tail_index = 1.6; uniINF" in next(
         sections.troubles(found)
     )
     page = written(ds, tmp_path)
@@ -127,7 +128,7 @@ def test_cells_that_are_not_played_do_not_hide_broken_games():
     assert said[0] == (
         "broken games: 2 of uniINF, S₁ = 1, whose state was not finite (`failed` has the first such round)"
     )
-    assert said[1].startswith("11 cells not played yet")
+    assert said[1].startswith("11 pairs not played yet")
 
 
 def test_curves_are_the_summary_to_five_digits():
@@ -216,9 +217,9 @@ def test_sweeps_of_one_class_a_side_keep_policies_and_environments_apart():
     environments = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6, 2.0])
     ds = jb.simulate(sweep, environments, horizon=50, num_seeds=16, record=8)
     found = findings.find(ds)
-    assert found.ds.policy.values.tolist() == ["UniINF[initial_scale=1]", "UniINF[initial_scale=4]"]
-    assert found.ds.environment.values.tolist() == [f"Pareto[tail_index={tail:g}]" for tail in (1.2, 1.6, 2.0)]
-    regret = found.ds.regret.sel(policy="UniINF[initial_scale=4]", environment="Pareto[tail_index=1.6]")
+    assert found.ds.policy.values.tolist() == ["uniinf[initial_scale=1]", "uniinf[initial_scale=4]"]
+    assert found.ds.environment.values.tolist() == [f"pareto[tail_index={tail:g}]" for tail in (1.2, 1.6, 2.0)]
+    regret = found.ds.regret.sel(policy="uniinf[initial_scale=4]", environment="pareto[tail_index=1.6]")
     np.testing.assert_array_equal(
         regret.transpose("seed", "round"), ds.regret.sel(initial_scale=4, tail_index=1.6).transpose("seed", "round")
     )
@@ -298,3 +299,21 @@ def test_errors_name_the_remedy(directory, tmp_path, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_jinja)
     with pytest.raises(ValueError, match=r"needs jinja2.*pip install 'jaxbandit\[report\]'"):
         report.write(study(), tmp_path / "x.html")
+
+
+def test_every_table_of_the_page_says_who_is_outside(tmp_path):
+    ds = study()
+    first = "uniinf[initial_scale=1]"
+    ds.attrs["outside"] = assumptions.as_attribute([(first, str(label)) for label in ds.environment.values[:2]])
+    page = written(ds, tmp_path, environments=environments_of(ds))
+    assert "uniINF[initial_scale=1] (outside its assumptions in 2 of 3) has the least mean regret in 3 of 3" in page
+    mark = '<span class="mark open">outside its assumptions</span>'
+    growth, numbers = (page[page.index(f'id="{name}"') :] for name in ("growth-of-regret", "all-numbers"))
+    ranking, quantiles = numbers.split("<h3>Quantiles of final regret</h3>")
+    assert growth[: growth.index('id="all-numbers"')].count(mark) == 2
+    assert quantiles[: quantiles.index("</table>")].count(mark) == 2
+    summaries = re.findall(r"<summary>.*?</summary>", ranking)
+    assert [mark in summary for summary in summaries] == [True, True, False]
+    ds.attrs["outside"] = assumptions.as_attribute([(first, str(ds.environment.values[0]))])
+    alone = written(ds.isel(policy=[0]), tmp_path, environments=environments_of(ds))
+    assert "uniINF[initial_scale=1] (outside its assumptions) has a mean regret of" in alone

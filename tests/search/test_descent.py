@@ -154,7 +154,7 @@ def test_evolution_reaches_an_edge_and_puts_nan_last():
 
 
 def test_box_maps_are_inverse_and_stay_inside():
-    box = box_of(jb.UniINFVariant(horizon=1_000), {"initial_scale": [0.1, 1_000.0], "threshold": [0.01, 1.0]})
+    box = box_of(jb.UniINFVariant(horizon=1_000), {"initial_scale": [0.1, 1_000.0], "threshold_constant": [0.01, 1.0]})
     values = np.array([[0.5, 0.02], [10.0, 0.5]])
     np.testing.assert_allclose(box.from_free(box.to_free(values)), values)
     np.testing.assert_allclose(box.from_unit(box.to_unit(values)), values)
@@ -179,7 +179,7 @@ def test_bounds_left_out_are_cut_at_what_the_class_allows():
         ({"initial_scale": [2.0, 1.0]}, "must be positive, finite and increasing"),
         ({"initial_scale": [1.0]}, r"must be two numbers, \[lowest, highest\], got \[1.0\]"),
         ({"horizon": [0.5, 2.0]}, "reach horizon = 0.5, which UniINFVariant does not allow: .*horizon must be > 1"),
-        ({}, "no parameter of UniINFVariant is named; horizon, initial_scale, threshold can be tuned"),
+        ({}, "no parameter of UniINFVariant is named; horizon, initial_scale, threshold_constant can be tuned"),
     ],
 )
 def test_bad_boxes_say_what_can_be_tuned(bounds, message):

@@ -226,7 +226,7 @@ def test_worst_case_resumes_to_the_same_bits(tmp_path, method):
         np.testing.assert_array_equal(resumed[name], whole[name])
     cut["point" if method == "evolution" else "value"][0] = 0.2  # a trace of another search
     traces.write(cut, path)
-    with pytest.raises(ValueError, match="does not follow from this search"):
+    with pytest.raises(ValueError, match="holds steps that this search would not take"):
         jb.worst(EVEN, family, horizon=40, path=path, **small)
 
 
@@ -372,7 +372,7 @@ def test_tuned_uniinf_beats_its_default_on_unseen_environments():
         jb.UniINFVariant(horizon=1_000),
         family,
         horizon=1_000,
-        parameters={"initial_scale": [0.05, 50.0], "threshold": [0.02, 5.0]},
+        parameters={"initial_scale": [0.05, 50.0], "threshold_constant": [0.02, 5.0]},
         steps=30,
         num_seeds=32,
     )

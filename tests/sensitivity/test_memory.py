@@ -21,7 +21,7 @@ from jaxbandit import sensitivity
 environment = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
 
 def local(horizon):
-    names = ["initial_scale", "threshold"]
+    names = ["initial_scale", "threshold_constant"]
     sensitivity.local(jb.UniINFVariant(horizon=horizon), environment, names, horizon=horizon, num_seeds={seeds})
 
 def traced(horizon):

@@ -17,7 +17,7 @@ UNIINF = jb.UniINF(horizon=100)
 HTINF = jb.HTINF(moment_order=1.5, moment_bound=2.0)
 TRIPLES = [
     pytest.param(UNIINF, "initial_scale", PARETO, id="uniinf-scale-pareto"),
-    pytest.param(jb.UniINFVariant(horizon=100), "threshold", LOMAX, id="uniinf-threshold-lomax"),
+    pytest.param(jb.UniINFVariant(horizon=100), "threshold_constant", LOMAX, id="uniinf-threshold-lomax"),
     pytest.param(UNIINF, "initial_scale", GAUSSIAN, id="uniinf-scale-gaussian"),
     pytest.param(HTINF, "moment_bound", LOMAX, id="htinf-bound-lomax"),
     pytest.param(HTINF, "moment_order", LOMAX, id="htinf-order-lomax"),

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 import jaxbandit as jb
 from jaxbandit import sensitivity
 from jaxbandit.cli.entry import app
-from jaxbandit.sensitivity import tables
+from jaxbandit.runs import coupled
+from jaxbandit.sensitivity import kept, tables
 from jaxbandit.studies.study import Study, parse
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -55,7 +56,7 @@ def study(**values):
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({}, "asks for nothing; name parameters"),
+        ({}, "names no parameters; add local"),
         ({"locale": ["gap"]}, "unknown key 'locale'; did you mean 'local'"),
         ({"local": ["initial_scal"]}, "sensitivity: .*did you mean 'initial_scale'"),
         ({"local": ["damped"]}, "sensitivity: UniINFVariant.damped cannot be moved: it is static.*be moved: horizon"),
@@ -113,6 +114,39 @@ def test_results_are_kept_and_found(tmp_path):
     xr.testing.assert_identical(third["sobol"], first["sobol"])
 
 
+@pytest.mark.slow
+def test_an_interrupted_run_continues_to_identical_results(tmp_path, monkeypatch):
+    """A part is one point here; the run is stopped in the middle of each kind, and a stored part is damaged."""
+    plan = parse(tomllib.loads(STUDY))
+    whole = sensitivity.run(plan, tmp_path / "whole")
+    monkeypatch.setattr(kept, "LANES", 1)
+    monkeypatch.setattr(kept, "ROUNDS", 1)
+    calls, out = [], tmp_path / "out"
+
+    def play(*given, **rest):
+        if len(calls) == 9:
+            raise KeyboardInterrupt
+        calls.append(rest)
+        return coupled.play_pairs(*given, **rest)
+
+    monkeypatch.setattr(kept, "play_pairs", play)
+    for kinds in (["local"], ["local"], ["local"], ["local", "sobol"]):  # of 8 + 24 + 8 points
+        calls.clear()
+        with pytest.raises(KeyboardInterrupt):
+            sensitivity.run(plan, out)
+        assert len(calls) == 9
+        assert [path.stem for path in sorted((out / "sensitivity").glob("*.nc"))] == kinds
+    stored = sorted((out / "parts").glob("*.nc"))
+    assert len(stored) == 4 and all(path.name.startswith("sensitivity-morris-") for path in stored)
+    stored[0].write_bytes(b"half a file")
+    calls.clear()
+    with pytest.warns(UserWarning, match="damaged .*; its games are played again"):
+        found = sensitivity.run(plan, out)
+    assert len(calls) == 5 and not list((out / "parts").iterdir())
+    for kind, ds in whole.items():
+        xr.testing.assert_identical(found[kind], ds)
+
+
 def test_a_study_without_the_section_says_so(tmp_path):
     with pytest.raises(ValueError, match=r"no section \[sensitivity\]"):
         sensitivity.run(study(), tmp_path)
@@ -132,6 +166,7 @@ def test_the_command_prints_tables_and_leaves_figures(tmp_path):
     assert figures == {"local.svg", "sobol.svg", "response.svg", "morris.svg"}
     again = CliRunner().invoke(app, [*command, "--json"])
     found = json.loads(again.output)
+    assert [row["kind"] for row in found["results"]] == ["local", "local", "sobol", "sobol", "morris", "morris"]
     assert [row["elasticity"] for row in found["local"]] == pytest.approx([1, 1])  # uniform play is linear in the gap
 
 

@@ -112,6 +112,6 @@ def test_platforms_are_not_mixed_without_a_note(done, monkeypatch):
     headers = sorted(map(cellfile.read_header, cell_paths(directory)), key=lambda h: (h.pair, "jaxlib" in h.platform))
     headers[0].path.unlink()  # the first game's from one platform, the second one's from the other
     headers[3].path.unlink()
-    with pytest.warns(UserWarning, match="cells of 2 platforms stand side by side"):
+    with pytest.warns(UserWarning, match="this directory holds cells of 2 platforms"):
         mixed = jb.load(directory)
     assert "jaxlib 0.0.1" in mixed.platforms

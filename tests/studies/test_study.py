@@ -60,14 +60,14 @@ def test_zip_joins_axes_and_the_rest_is_a_product():
         "name": "uniinf",
         "initial_scale": [1.0, 4.0],
         "scale_loss": ["clip", "raw"],
-        "threshold": [0.1, 0.2],
-        "zip": [["initial_scale", "threshold"]],
+        "threshold_constant": [0.1, 0.2],
+        "zip": [["initial_scale", "threshold_constant"]],
     }
     grid = made(policies=[entry]).resolved.policy_grids[0][0]
-    seen = [(point.initial_scale, point.scale_loss, point.constant) for point in grid.points]
+    seen = [(point.initial_scale, point.scale_loss, point.threshold_constant) for point in grid.points]
     assert seen == [(1.0, "clip", 0.1), (1.0, "raw", 0.1), (4.0, "clip", 0.2), (4.0, "raw", 0.2)]
-    assert labels([("uniinf", grid)])[-1] == "uniinf[initial_scale=4,threshold=0.2,scale_loss=raw]"
-    one = made(policies=[entry | {"zip": ["initial_scale", "threshold"]}])
+    assert labels([("uniinf", grid)])[-1] == "uniinf[initial_scale=4,threshold_constant=0.2,scale_loss=raw]"
+    one = made(policies=[entry | {"zip": ["initial_scale", "threshold_constant"]}])
     assert len(one.resolved.policy_grids[0][0].points) == 4
 
 
@@ -160,7 +160,7 @@ def test_python_and_toml_are_the_same_study(tmp_path):
         record=[10, 1_000],
         policies=[
             jb.grid(jb.UniINF, horizon=1_000, initial_scale=[1.0, 4.0]),
-            jb.UniINFVariant(horizon=1e6, threshold=np.inf),
+            jb.UniINFVariant(horizon=1e6, threshold_constant=np.inf),
         ],
         environments=[
             jb.Switching(jb.Pareto(means=[0.5, 1.0], tail_index=1.6), lengths=[10, 20]),
@@ -215,7 +215,7 @@ def test_what_determines_the_numbers_is_in_the_key():
     [
         ({"policies": [{"name": "uniform", "num_seed": 3}]}, "no field 'num_seed'; did you mean 'num_seeds'"),
         (
-            {"policies": [{"name": "uniinf", "zip": [["initial_scale", "threshold"]]}]},
+            {"policies": [{"name": "uniinf", "zip": [["initial_scale", "threshold_constant"]]}]},
             "'initial_scale', which is not swept",
         ),
         (
@@ -224,12 +224,12 @@ def test_what_determines_the_numbers_is_in_the_key():
                     {
                         "name": "uniinf",
                         "initial_scale": [1, 2],
-                        "threshold": [1, 2, 3],
-                        "zip": [["initial_scale", "threshold"]],
+                        "threshold_constant": [1, 2, 3],
+                        "zip": [["initial_scale", "threshold_constant"]],
                     }
                 ]
             },
-            "lists of one length: initial_scale has 2, threshold has 3",
+            "lists of one length: initial_scale has 2, threshold_constant has 3",
         ),
         (
             {"policies": [{"name": "htinf", "moment_order": "wrld", "moment_bound": 1}]},

@@ -8,6 +8,7 @@ host waits for it, not before: an array that is freed too early is noticed.
 import collections
 import ctypes
 import enum
+import itertools
 import threading
 import time
 
@@ -70,6 +71,7 @@ class StandIn:
         self._here = threading.local()
         self._lock = threading.RLock()
         self._keep: dict[int, object] = {}
+        self._handles = itertools.count(1)
 
     # What every function does first
 
@@ -82,8 +84,13 @@ class StandIn:
 
     def _handle(self, thing):
         with self._lock:
-            self._keep[len(self._keep) + 1] = thing
-            return len(self._keep)
+            handle = next(self._handles)
+            self._keep[handle] = thing
+            return handle
+
+    def opened(self, kind):
+        """The number of modules or streams that were made and not freed."""
+        return sum(isinstance(thing, kind) for thing in self._keep.values())
 
     # The driver and its cards
 
@@ -164,6 +171,17 @@ class StandIn:
         self.texts.append(text)
         return OK, self._handle(Module(text, self._here.card.memory))
 
+    def cuModuleUnload(self, hmod):
+        if failure := self._begin("cuModuleUnload"):
+            return (failure,)
+        with self._lock:
+            module = self._keep.pop(hmod)
+            for address in module.symbols.values():
+                self._here.card.memory.release(address)
+            for handle in [h for h, thing in self._keep.items() if getattr(thing, "module", None) is module]:
+                del self._keep[handle]
+        return (OK,)
+
     def cuModuleGetFunction(self, hmod, name):
         if failure := self._begin("cuModuleGetFunction"):
             return failure, None
@@ -177,6 +195,13 @@ class StandIn:
         if failure := self._begin("cuStreamCreate"):
             return failure, None
         return OK, self._handle(collections.deque())
+
+    def cuStreamDestroy(self, hStream):
+        if failure := self._begin("cuStreamDestroy"):
+            return (failure,)
+        assert not self._keep[hStream], "work of the stream is under way"
+        del self._keep[hStream]
+        return (OK,)
 
     def cuLaunchKernel(self, f, gx, gy, gz, bx, by, bz, sharedMemBytes, hStream, kernelParams, extra):
         card, kernel = self._here.card, self._keep[f]

@@ -23,7 +23,7 @@ from jaxbandit.types import field, pytree
 from tests.support.blocks import keys_of, parameters_of, shape_of
 
 LANES, ROUNDS = 21, 200
-STOPS = np.array([1, 50, 200])
+RECORD = np.array([1, 50, 200])
 PAGE = mmap.PAGESIZE
 
 
@@ -165,7 +165,7 @@ def guarded(behind):
     shape, parameters, keys = trespassing()
     block = games.Games(shape, 8).block(parameters, keys)
     block.start()
-    handed_out, traced = block.advance(0, ROUNDS, STOPS)
+    handed_out, traced = block.advance(0, ROUNDS, RECORD)
     assert len(memory.kept) == 5 + len(handed_out) + len(traced) + 1, len(memory.kept)
     return [*handed_out, *traced, *block.carry()]
 

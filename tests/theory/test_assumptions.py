@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
-from jaxbandit.game import is_stationary
-from jaxbandit.grid import registry_name
+from jaxbandit import plots
+from jaxbandit.dataset.labels import pretty, readable
+from jaxbandit.dataset.pairs import checked_pair
+from jaxbandit.report import findings
 from jaxbandit.theory import assumptions, guarantees
 from jaxbandit.types import public_fields
 from tests.support.policies import make
@@ -22,9 +24,7 @@ CHANGING = jb.Switching(UNIT, lengths=[10, 20])
 SWITCHING = jb.Switching(PARETO, lengths=[10, 20])
 
 
-def pair(policy, environment):
-    name = registry_name(type(policy), jb.POLICIES)
-    return assumptions.Pair(name, policy, environment, is_stationary(environment))
+pair = checked_pair
 
 
 def test_every_policy_has_a_row_that_names_what_it_must_be_given():
@@ -58,6 +58,16 @@ OUTSIDE = [
     ("uniinf", jb.Reflected(PARETO, shift=2.0), "truncated non-negative"),
     ("ape2", jb.Pareto(means=[0.5, 1.0], tail_index=1.2), "moment_order 1.5"),
     ("uniinf", jb.Huber(PARETO, jb.Gaussian(means=[5.0]), epsilon=0.1), "clean means"),
+    ("ucb1", jb.Huber(PARETO, jb.Gaussian(means=[5.0]), epsilon=0.0), "interval of length 1"),
+    (
+        "ucb1",
+        jb.Drifting(jb.Jackpot([0.5, 0.5], probability=0.5, gain=0.9), "sinusoidal", amplitude=0.3, period=9),
+        "[-0.25, 1.25]",
+    ),
+    ("clipped_sgd_ucb", jb.Replay([[0.0, 0.0], [0.0, 0.5], [0.3, 1.0]], order="resampled"), "symmetric"),
+    ("clipped_sgd_ucb", jb.Replay([[0.0, 4.0], [0.5, 2.0]], order="resampled"), "mean_bound 1, and a mean has size 3"),
+    ("clipped_sgd_ucb", jb.Reflected(SYMMETRIC, shift=4.0), "mean_bound 1, and a mean has size 3.5"),
+    ("clipped_sgd_ucb", jb.Jackpot([0.5, 1.0], probability=[0.5, 0.4], gain=0.5), "symmetric"),
 ]
 
 
@@ -73,6 +83,10 @@ INSIDE = [
     *((name, CHANGING) for name in ("exp3", "exp3_plus_plus", "tsallis_inf", "uniinf", "ada_hedge")),
     *((name, PARETO) for name in ("uniinf", "opt_htinf", "ada_tinf", "adar_ucb", "ape2", "uniform", "uniinf_variant")),
     ("clipped_sgd_ucb", SYMMETRIC),
+    ("clipped_sgd_ucb", jb.Jackpot([0.5, 1.0], probability=0.5, gain=0.5)),
+    ("clipped_sgd_ucb", jb.Bernoulli([0.5, 1.0])),
+    ("clipped_sgd_ucb", jb.Replay([[0.2, -0.3], [0.4, 0.1], [0.6, 0.5]], order="resampled", rewards=True)),
+    ("clipped_sgd_ucb", jb.Huber(SYMMETRIC, jb.Bernoulli(means=[0.5]), epsilon=0.0)),
     ("clipped_sgd_ucb", jb.Reflected(SYMMETRIC, shift=1.5)),
     ("exp3", jb.Reflected(UNIT, shift=1.0)),
     ("uniinf", SWITCHING),
@@ -85,11 +99,48 @@ def test_a_pair_inside_its_assumptions_is_left_alone(name, environment):
     assert assumptions.violations(pair(make(name), environment)) == []
 
 
+def test_a_policy_around_another_one_is_checked_for_the_policy_inside():
+    (found,) = assumptions.violations(pair(jb.Delayed(jb.UCB1(), delay=5), PARETO))
+    assert found.outside
+    assert found.sentence.startswith("Delayed(UCB1) in Pareto(")
+    given = jb.HTINF(moment_order=1.5, moment_bound=0.1)
+    (found,) = assumptions.violations(pair(jb.Delayed(given, delay=5), PARETO))
+    assert found.sentence.startswith("Delayed(HTINF) is given moment_bound 0.1")
+    assert assumptions.violations(pair(jb.Delayed(jb.UniINF(horizon=10), delay=5), PARETO)) == []
+
+
+def test_a_policy_around_another_one_is_shown_with_the_name_of_the_policy_inside():
+    delayed = [jb.Delayed(jb.UCB1(), delay=5), jb.Delayed(jb.UCB1(), delay=2), jb.Delayed(jb.Exp3(), delay=2)]
+    with pytest.warns(UserWarning, match=r"^Delayed\(UCB1\) in Pareto"):
+        ds = jb.simulate(delayed, [PARETO, UNIT], horizon=10, num_seeds=2)
+    labels = [str(label) for label in ds.policy.values]
+    assert labels[0] == "delayed[policy=ucb1,delay=5]"
+    assert pretty(labels[0]) == "UCB1, delayed[delay=5]"
+    assert [readable(label)[0] for label in labels] == ["UCB1, delayed", "UCB1, delayed", "Exp3, delayed"]
+    outside = {policy for policy, _ in json.loads(ds.attrs["outside"])}
+    assert outside == set(labels)
+    with pytest.warns(UserWarning, match="outside"):
+        alone = jb.simulate([jb.Delayed(jb.UCB1(), delay=5)], [PARETO], horizon=10, num_seeds=2)
+        mine = jb.simulate({"mine": jb.Delayed(jb.UCB1(), delay=5)}, [PARETO], horizon=10, num_seeds=2)
+    assert (alone.policy.item(), pretty(alone.policy.item())) == ("delayed[policy=ucb1]", "UCB1, delayed")
+    assert mine.policy.item() == "mine"  # a name of the user's own stays
+
+
+def test_two_policies_inside_that_differ_in_a_field_have_different_labels():
+    inside = [jb.UniINF(horizon=10, initial_scale=scale) for scale in (1.0, 4.0)]
+    ds = jb.simulate([jb.Delayed(policy, delay=1) for policy in inside], [UNIT], horizon=10, num_seeds=1)
+    names = [pretty(label) for label in ds.policy.values]
+    assert names[0] == "uniINF, delayed[policy=UniINF(horizon=10, initial_scale=1)]"
+    assert len(set(names)) == 2
+
+
 def test_ties_leave_the_bound_against_an_adversary():
     (found,) = assumptions.violations(pair(jb.UniINF(horizon=10), TIED))
     assert not found.outside
     assert "several arms are best" in found.sentence
     assert "the one against an adversary does" in found.sentence
+    (said,) = assumptions.sentences_of([found.sentence])
+    assert said == found.sentence  # and not that no guarantee covers the environment
 
 
 def test_results_name_the_pairs():
@@ -102,6 +153,18 @@ def test_results_name_the_pairs():
     assert assumptions.remark(ds.attrs, "ucb1", labels) == "outside its assumptions in 1 of 2"
     assert assumptions.remark(ds.attrs, "ucb1", labels[:1]) == "outside its assumptions"
     assert assumptions.remark(ds.attrs, "uniinf", labels) == ""
+
+
+def test_results_of_one_class_a_side_name_the_pairs_too():
+    policies = jb.grid(jb.UCB1, exploration=[0.5, 1.0])
+    with pytest.warns(UserWarning, match="outside its assumptions"):
+        ds = jb.simulate(policies, jb.Bernoulli(means=[0.2, 0.8]), horizon=10, num_seeds=2)
+    assert json.loads(ds.attrs["outside"]) == [["ucb1[exploration=0.5]", "bernoulli"]]
+    rows = jb.table(ds).splitlines()[2:4]
+    assert ["outside its assumptions" in row for row in rows] == [True, False]
+    for made in (plots.labelled(ds), findings.two_sided(ds)):
+        (label, where) = str(made.policy.values[0]), str(made.environment.values[0])
+        assert assumptions.remark(made.attrs, label, [where]) == "outside its assumptions"
 
 
 def test_ranges_hold_the_losses_that_are_drawn():

@@ -164,7 +164,8 @@ def test_whom_it_binds():
     assert bound.binding("ucb1") is None
     assert bound.binding("ada_tinf") is None
     assert bound.binding("sao_ht") == bound.moment
-    assert bound.binding("ape2") is None
+    assert bound.binding("ape2") == bound.moment  # only logarithms of T, and every law with the moment
+    assert bound.binding("ape2[perturbation=pareto]") is None  # a power of T
     assert bound.multiple("uniinf", 4000.0, 1e6) == pytest.approx(19.7, abs=0.1)
     assert bound.multiple("ucb1", 4000.0, 1e6) is None
     signed = instance_bound(jb.Gaussian(means=[0.0, 0.5]))

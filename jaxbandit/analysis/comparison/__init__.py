@@ -5,7 +5,6 @@ per doubling has stopped rising. One instance cannot confirm a bound, which spea
 was seen, and the proved order stands beside it.
 """
 
-import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,20 +16,18 @@ from jaxbandit.analysis import growth, statistics
 from jaxbandit.analysis.comparison import writers
 from jaxbandit.analysis.comparison.form import LOWER_BOUND
 from jaxbandit.analysis.comparison.form import Block as Block
-from jaxbandit.analysis.comparison.form import Cell as Cell
 from jaxbandit.analysis.comparison.form import Comparison as Comparison
+from jaxbandit.analysis.comparison.form import Entry as Entry
+from jaxbandit.analysis.comparison.form import Footnotes as Footnotes
 from jaxbandit.analysis.comparison.form import Line as Line
 from jaxbandit.analysis.comparison.form import Row as Row
 from jaxbandit.analysis.multiples import NOTE, multiples
-from jaxbandit.dataset.labels import environment_labels
+from jaxbandit.dataset.labels import environment_labels, pretty
 from jaxbandit.game import is_stationary
-from jaxbandit.policies import POLICIES
-from jaxbandit.theory import guarantees
+from jaxbandit.theory import assumptions, guarantees
 from jaxbandit.theory.guarantees import INSTANCE, MINIMAX, Order
-from jaxbandit.types import public_fields
 
 RESAMPLES = 1_000
-GIVEN = {"moment_order": "α", "moment_bound": "σ", "horizon": "T"}
 
 
 def write(
@@ -58,8 +55,9 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
         raise ValueError('the table needs `regret` by policy, environment and seed; run a study with keep = "seeds"')
     labels = environment_labels(ds, environments)
     stationary = {label: is_stationary(environments[label]) for label in labels}
-    cells = ds.sizes["policy"] * len(labels)
-    times = multiples(xr.Dataset({"regret_mean": ds.regret.mean("seed")}), environments)
+    entries = ds.sizes["policy"] * len(labels)
+    times = multiples(xr.Dataset({"regret_mean": ds.regret.mean("seed")}, attrs=ds.attrs), environments)
+    outside = assumptions.outside_of(ds.attrs)
     blocks = []
     for num_arms in sorted({environments[label].num_arms for label in labels}):
         inside = [label for label in labels if environments[label].num_arms == num_arms]
@@ -73,18 +71,28 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
                     ds.regret.sel(policy=policy, environment=label),
                     promised_exponent(str(policy), environments[label], stationary[label]),
                     level,
-                    cells,
+                    entries,
                     times.get((str(policy), label)),
+                    (str(policy), label) in outside,
                 )
                 for label in at.values()
             }
             lines = [
-                _line(str(policy), kind, fixed, [found.get(at.get((kind, column), "")) for column in columns])
+                _line(
+                    str(policy),
+                    kind,
+                    fixed,
+                    [found.get(at.get((kind, column), "")) for column in columns],
+                    [environments[label] for label in inside if (_head(label), stationary[label]) == (kind, fixed)],
+                )
                 for kind, fixed in sorted(kinds, key=lambda entry: not entry[1])
             ]
-            rows.append(Row(_name(policy), _given(policy), tuple(lines)))
+            row = guarantees.of(str(policy))
+            remark = assumptions.remark(ds.attrs, policy, inside)
+            note = row.note if row else ""
+            rows.append(Row(pretty(policy), guarantees.given(str(policy)), tuple(lines), note, remark))
         blocks.append(Block(num_arms, tuple(columns), tuple(rows)))
-    return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level, cells, bool(times)))
+    return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level, entries, bool(times)))
 
 
 def _lower_bound(num_columns: int) -> Row:
@@ -95,10 +103,28 @@ def _lower_bound(num_columns: int) -> Row:
     return Row(LOWER_BOUND, None, lines)
 
 
-def _line(policy: str, kind: str, stochastic: bool, cells: Sequence[Cell | None]) -> Line:
-    guarantee = guarantees.of(policy)
+def _line(
+    policy: str, kind: str, stochastic: bool, entries: Sequence[Entry | None], environments: Sequence[Any]
+) -> Line:
+    there = [entry.outside for entry in entries if entry]
+    return line(
+        policy,
+        kind,
+        stochastic,
+        tuple(entries),
+        outside=bool(there) and all(there),
+        tied=all(assumptions.is_tied(policy, environment, stochastic) for environment in environments),
+    )
+
+
+def line(
+    policy: str, kind: str, stochastic: bool, entries: tuple[Entry | None, ...] = (), *, outside: bool, tied: bool
+) -> Line:
+    """Returns a line of the table for a policy, given by its label, with the orders that are proved there."""
+    guarantee = None if outside else guarantees.of(policy)
+    order = proved(policy, stochastic) if guarantee and not tied else None
     worst = guarantee.worst_case if guarantee and stochastic else None
-    return Line(kind, stochastic, proved(policy, stochastic), tuple(cells), worst)
+    return Line(kind, stochastic, order, entries, worst, outside, tied)
 
 
 def proved(policy: str, stochastic: bool) -> Order | None:
@@ -108,8 +134,13 @@ def proved(policy: str, stochastic: bool) -> Order | None:
 
 
 def promised_exponent(policy: str, environment: Any, stochastic: bool) -> float | None:
-    """Returns the exponent of T in the proved order; None if nothing is proved, or the exponent is 1 or more."""
-    order, alpha = proved(policy, stochastic), _order(environment)
+    """Returns the exponent of T in the proved order; None if nothing is proved, or the exponent is 1 or more.
+
+    If several arms are best and the bound for one instance needs one, then the order is that of the worst instance.
+    """
+    order, alpha, guarantee = proved(policy, stochastic), _order(environment), guarantees.of(policy)
+    if guarantee is not None and assumptions.is_tied(policy, environment, stochastic):
+        order = guarantee.worst_case
     promised = None if order is None or np.isnan(alpha) else order.exponent(alpha, environment.num_arms)
     return None if promised is None or promised >= 1 else promised  # regret is at most linear anyway
 
@@ -118,13 +149,15 @@ def measured(
     regret: xr.DataArray,
     promised: float | None,
     level: float = 0.95,
-    cells: int = 1,
+    entries: int = 1,
     multiple: float | None = None,
-) -> Cell | None:
+    outside: bool = False,
+) -> Entry | None:
     """Returns the table's entry for the regrets of one pair, [seed, round]; None if the pair was not played.
 
-    ``cells`` is the number of entries of the table, for which the verdict on growth is corrected, and ``multiple`` the
-    regret over an asymptotic lower bound.
+    ``entries`` is the number of entries of the table, for which the verdict on growth is corrected, ``multiple`` the
+    regret over an asymptotic lower bound, and ``outside`` whether the policy is outside its assumptions; nothing is
+    promised then.
     """
     rounds = int(regret["round"][-1])
     regret = regret.dropna("round", how="all").dropna("seed", how="any")
@@ -140,35 +173,40 @@ def measured(
         exponent = float(fit.slope), float(fit.low), float(fit.high), float(fit.model_error)
         verdict = "falling" if bool(fit.falls) else ""
     if not verdict and growth.enough_doublings(recorded):
-        found = growth.gain_ratio(regret, level=level, cells=cells)
+        found = growth.gain_ratio(regret, level=level, entries=entries)
         ratio = float(found.ratio), float(found.low), float(found.high)
         verdict = str(found.verdict.values)
-    return Cell(
+    return Entry(
         regret=(float(band["mean"]), float(band.low), float(band.high)),
         exponent=exponent,
-        promised=promised,
+        promised=None if outside else promised,
         verdict=verdict,
         ratio=ratio,
         played=played,
         stopped=played < rounds,
         multiple=multiple,
+        outside=outside,
     )
 
 
-def _notes(ds: xr.Dataset, level: float, cells: int, bounded: bool) -> tuple[str, ...]:
+def _notes(ds: xr.Dataset, level: float, entries: int, bounded: bool) -> tuple[str, ...]:
     seeds = ds.attrs.get("num_seeds", ds.sizes["seed"])
     low, high = growth.FLAT
     return (
         f"Mean pseudo-regret over {seeds} seeds with a {100 * level:g}% interval (studentised bootstrap over seeds).",
         f"like log T: the gain of the last doubling of T over the gain {growth.APART} doublings earlier is surely "
-        f"between {low:g} and {high:g} (it stands in parentheses; {100 * level:g}% over all {cells} entries at once); "
-        f"faster than log T: surely above {high:g}; gains still fall: surely below {low:g}; open: neither is sure, and "
-        "more seeds would decide.",
+        f"between {low:g} and {high:g} (it stands in parentheses; {100 * level:g}% over all {entries} entries at "
+        f"once); faster than log T: surely above {high:g}; gains still fall: surely below {low:g}; open: neither is "
+        "sure, and more seeds would decide.",
         f"T^e is the growth over the last {growth.LAST_DOUBLINGS} doublings of T with its {100 * level:g}% interval, "
         "to the digits that the bend of the curve allows; none where mean regret falls or is not positive.",
         "An entry is one instance, and a bound speaks of all instances: growth below a proved order does not confirm "
         "the order, and growth above it before the horizon is large enough does not refute it.",
-        "Proved: in a stochastic environment for one instance, and after the semicolon for the worst one.",
+        "Proved: in a stochastic environment for one instance, and then in the worst case. O hides constants, Õ also "
+        "powers of log T, and Ω is a lower bound.",
+        "Optimal up to logarithms: ✓ if the order meets the lower bound. For one instance that is up to constants and "
+        "logarithms of σ and the gaps; in the worst case, up to constants and logarithms.",
+        "Given unit: whether the policy must be given the scale of the losses, as a parameter or in their size.",
         *([f"× bound: mean regret divided by the bound times log T; {NOTE}."] if bounded else []),
         "Below 0: the policy does better than every fixed arm.",
         "† played to fewer rounds, which stand in the cell.",
@@ -190,17 +228,3 @@ def _order(environment: Any) -> float:
 
 def _head(label: Any) -> str:
     return str(label).split("[")[0].split("#")[0]
-
-
-def _name(policy: Any) -> str:
-    cls, text = POLICIES.get(_head(policy)), str(policy)
-    return text if cls is None else getattr(cls, "label", _head(policy)) + text[len(_head(policy)) :]
-
-
-def _given(policy: Any) -> tuple[str, ...] | None:
-    """Returns the required fields among T, alpha, sigma; None for an unknown class."""
-    cls = POLICIES.get(_head(policy))
-    if cls is None:
-        return None
-    fields = public_fields(cls)
-    return tuple(text for name, text in GIVEN.items() if name in fields and fields[name].default is dataclasses.MISSING)

@@ -8,7 +8,7 @@ LOWER_BOUND = "Lower bound"  # heads the row that no policy can beat
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class Entry:
     """The entry of one policy in one environment.
 
     Attributes:
@@ -20,6 +20,7 @@ class Cell:
       played: Rounds played.
       stopped: Whether that is fewer than others played.
       multiple: Regret over the asymptotic lower bound times log T; None if no bound binds the policy here.
+      outside: Whether the policy is outside its assumptions.
     """
 
     regret: tuple[float, float, float]
@@ -30,6 +31,7 @@ class Cell:
     played: int
     stopped: bool = False
     multiple: float | None = None
+    outside: bool = False
 
     @property
     def below_zero(self) -> bool:
@@ -49,22 +51,44 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A policy in environments of one kind: the proved orders, and an entry (or None) for each column."""
+    """A policy in environments of one kind.
+
+    Attributes:
+      kind: The environments' name.
+      stochastic: Whether they do not change.
+      order: The order that is proved there; in stochastic environments, for one instance.
+      entries: An entry (or None) for each column.
+      worst: In stochastic environments, the order that is proved for the worst instance.
+      outside: Whether the policy is outside its assumptions in all of them.
+      tied: Whether several arms are best in all of them, and the policy's bound for one instance needs one.
+    """
 
     kind: str
     stochastic: bool
     order: Order | None
-    cells: tuple[Cell | None, ...]
+    entries: tuple[Entry | None, ...]
     worst: Order | None = None
+    outside: bool = False
+    tied: bool = False
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """The proved orders: for one instance, if there is one, and for the worst one."""
+        return tuple(order for order in (self.order, self.worst) if order)
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A policy, its given parameters (None if unknown), and a line per kind of environment; or the lower bound."""
+    """A policy, its given parameters (None if unknown), and a line per kind of environment; or the lower bound.
+
+    ``note`` is a footnote of the policy, and ``remark`` says where it is outside its assumptions.
+    """
 
     policy: str
     given: tuple[str, ...] | None
     lines: tuple[Line, ...]
+    note: str = ""
+    remark: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,3 +108,28 @@ class Comparison:
     horizon: int
     blocks: tuple[Block, ...]
     notes: tuple[str, ...]
+
+
+class Footnotes:
+    """Footnotes that are numbered in the order in which their marks are asked for.
+
+    Example:
+      >>> notes = Footnotes()
+      >>> notes.mark("first"), notes.mark(""), notes.mark("second"), notes.mark("first"), notes.listed()
+      ('¹', '', '²', '¹', ['¹ first', '² second'])
+    """
+
+    def __init__(self):
+        self._numbers: dict[str, int] = {}
+
+    def mark(self, note: str) -> str:
+        """Returns the raised number of a note, the same whenever the note comes again; nothing for no note."""
+        return _raised(self._numbers.setdefault(note, len(self._numbers) + 1)) if note else ""
+
+    def listed(self) -> list[str]:
+        """Returns the notes with their numbers."""
+        return [f"{_raised(number)} {note}" for note, number in self._numbers.items()]
+
+
+def _raised(number: int) -> str:
+    return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))

@@ -7,7 +7,19 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxbandit.analysis import escapes, growth
-from jaxbandit.analysis.comparison.form import LOWER_BOUND, Cell, Comparison, Line, Row
+from jaxbandit.analysis.comparison.form import LOWER_BOUND, Comparison, Entry, Footnotes, Line, Row
+from jaxbandit.theory.assumptions import OUTSIDE
+
+HEADS = (
+    "algorithm",
+    "α-free?",
+    "σ-free?",
+    "given T?",
+    "given unit?",
+    "environment",
+    "proved",
+    "optimal up to logarithms?",
+)
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -25,24 +37,30 @@ tr.first td { border-top: 2px solid #888; }
 
 def to_markdown(table: Comparison) -> str:
     """Returns the table in GitHub's Markdown, with one table for each number of arms."""
-    out = [f"# {escapes.markdown(table.title)}", "", f"T = {table.horizon:,}.", ""]
+    out, notes = [f"# {escapes.markdown(table.title)}", "", f"T = {table.horizon:,}.", ""], Footnotes()
     for block in table.blocks:
         out += [f"## K = {block.num_arms}", ""]
-        heads = ["algorithm", "α-free?", "σ-free?", "given T?", "environment", "proved", "opt?"]
-        heads += [_column(value) for value in block.columns]
+        heads = [*HEADS, *(_column(value) for value in block.columns)]
         out += [_bar(heads), _bar(["---"] * len(heads))]
         for row in block.rows:
             for n, line in enumerate(row.lines):
-                front = [f"**{escapes.markdown(row.policy)}**", *_free(row)] if n == 0 else [""] * 4
-                cells = [_markdown_cell(cell) for cell in line.cells]
-                out.append(_bar([*front, escapes.markdown(_environment(line)), *_proved(line), *cells]))
+                entries = [_markdown_entry(entry, line) for entry in line.entries]
+                out.append(_bar([*markdown_front(row, n, notes), *entries]))
         out.append("")
-    return "\n".join([*out, *(f"- {escapes.markdown(note)}" for note in table.notes), ""])
+    said = [*notes.listed(), *table.notes]
+    return "\n".join([*out, *(f"- {escapes.markdown(note)}" for note in said), ""])
+
+
+def markdown_front(row: Row, n: int, notes: Footnotes) -> list[str]:
+    """Returns the columns of the row's line n that are not measured, in Markdown."""
+    name = f"**{escapes.markdown(row.policy)}** {notes.mark(row.note)}".strip() + _remark(row)
+    front = [name, *_free(row)] if n == 0 else [""] * 5
+    return [*front, escapes.markdown(_environment(row.lines[n])), *_proved(row, n, notes)]
 
 
 def to_html(table: Comparison) -> str:
     """Returns the table as an HTML page that loads no other file."""
-    text = html.escape
+    text, notes = html.escape, Footnotes()
     out = [
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{text(table.title)}</title>',
         f"<style>{STYLE}</style></head><body>",
@@ -50,8 +68,7 @@ def to_html(table: Comparison) -> str:
         f"<p>T = {table.horizon:,}</p>",
     ]
     for block in table.blocks:
-        heads = ["algorithm", "α-free?", "σ-free?", "given T?", "environment", "proved", "opt?"]
-        heads += [_column(value) for value in block.columns]
+        heads = [*HEADS, *(_column(value) for value in block.columns)]
         out.append(f"<h2>K = {block.num_arms}</h2>\n<table><thead><tr>")
         out.append("".join(f"<th>{text(head)}</th>" for head in heads) + "</tr></thead><tbody>")
         for row in block.rows:
@@ -59,29 +76,32 @@ def to_html(table: Comparison) -> str:
                 out.append('<tr class="first">' if n == 0 else "<tr>")
                 if n == 0:
                     span = f' rowspan="{len(row.lines)}"'
-                    out += [f"<td{span}><b>{text(row.policy)}</b></td>", *(f"<td{span}>{v}</td>" for v in _free(row))]
-                out += [f"<td>{text(value)}</td>" for value in (_environment(line), *_proved(line))]
-                out += [_html_cell(cell) for cell in line.cells] + ["</tr>"]
+                    out.append(f"<td{span}><b>{text(row.policy)}</b> {notes.mark(row.note)}{_remark(row)}</td>")
+                    out += [f"<td{span}>{value}</td>" for value in _free(row)]
+                out += [f"<td>{text(value)}</td>" for value in (_environment(line), *_proved(row, n, notes))]
+                out += [_html_entry(entry, line) for entry in line.entries] + ["</tr>"]
         out.append("</tbody></table>")
-    out += ["<ul>", *(f"<li>{text(note)}</li>" for note in table.notes), "</ul></body></html>\n"]
+    said = [*notes.listed(), *table.notes]
+    out += ["<ul>", *(f"<li>{text(note)}</li>" for note in said), "</ul></body></html>\n"]
     return "\n".join(out)
 
 
 def to_latex(table: Comparison) -> str:
     """Returns LaTeX tables for a document that loads booktabs, graphicx and amssymb."""
+    notes = Footnotes()
     out = [
         f"% {escapes.plain(table.title)}",  # a second line would be no comment
         r"% Needs \usepackage{booktabs,graphicx,amssymb}",
     ]
     for block in table.blocks:
         columns = "".join("l" for _ in block.columns)
-        heads = ["Algorithm", r"$\alpha$-free?", r"$\sigma$-free?", "given $T$?", "Environment", "Proved", "Opt?"]
+        heads = [_tex_note(head) for head in HEADS[:-1]] + [r"\shortstack{optimal up\\to logarithms?}"]
         heads += ["--" if math.isnan(value) else rf"$\alpha = {value:g}$" for value in block.columns]
         out += [
             r"\begin{table}[t]",
             rf"\caption{{{escapes.latex(table.title)}: $K = {block.num_arms}$, $T = {_tex_number(table.horizon)}$}}",
             r"\resizebox{\textwidth}{!}{%",
-            rf"\begin{{tabular}}{{lccclll{columns}}}",
+            rf"\begin{{tabular}}{{lcccclll{columns}}}",
             r"\toprule",
             " & ".join(heads) + r" \\",
         ]
@@ -89,14 +109,14 @@ def to_latex(table: Comparison) -> str:
             out.append(r"\midrule")
             for n, line in enumerate(row.lines):
                 free = [_TEX_MARKS.get(mark, mark) for mark in _free(row)]
-                front = [rf"\texttt{{{escapes.latex(row.policy)}}}", *free] if n == 0 else [""] * 4
-                orders = [f"${order.latex}$" for order in (line.order, line.worst) if order]
-                proved = "; ".join(orders) or "--"
-                optimal = "" if line.order is None else _TEX_MARKS["✓" if line.order.optimal else "✗"]
-                cells = [_latex_cell(cell) for cell in line.cells]
-                out.append(" & ".join([*front, escapes.latex(_environment(line)), proved, optimal, *cells]) + r" \\")
+                name = rf"\texttt{{{escapes.latex(row.policy)}}}{_tex_raised(notes.mark(row.note))}{_remark(row)}"
+                front = [name, *free] if n == 0 else [""] * 5
+                proved, optimal = _proved(row, n, notes, latex=True)
+                entries = [_latex_entry(entry, line) for entry in line.entries]
+                out.append(" & ".join([*front, escapes.latex(_environment(line)), proved, optimal, *entries]) + r" \\")
         out += [r"\bottomrule", r"\end{tabular}}", r"\end{table}", ""]
-    out += [r"\begin{itemize}\footnotesize", *(rf"\item {_tex_note(note)}" for note in table.notes), r"\end{itemize}"]
+    said = [*notes.listed(), *table.notes]
+    out += [r"\begin{itemize}\footnotesize", *(rf"\item {_tex_note(note)}" for note in said), r"\end{itemize}"]
     return "\n".join([*out, ""])
 
 
@@ -119,66 +139,74 @@ _SEEN = {
 }
 
 
-def regime(cell: Cell) -> str:
+def regime(entry: Entry) -> str:
     """Returns how regret was seen to grow: the verdict on its gains, and how it lies to a promised power."""
-    if cell.below_zero:
+    if entry.below_zero:
         return "below 0"
-    seen = _SEEN.get(cell.verdict, "too short")
-    if not math.isnan(cell.ratio[0]):
-        seen += f" ({cell.ratio[0]:.2f} [{cell.ratio[1]:.2f}, {cell.ratio[2]:.2f}])"
-    power = f"T^{cell.promised:.2g}" if cell.promised else ""
-    return seen + (f"; above {power}" if cell.above else f"; below {power}" if cell.below else "")
+    seen = _SEEN.get(entry.verdict, "too short")
+    if not math.isnan(entry.ratio[0]):
+        seen += f" ({entry.ratio[0]:.2f} [{entry.ratio[1]:.2f}, {entry.ratio[2]:.2f}])"
+    power = f"T^{entry.promised:.2g}" if entry.promised else ""
+    return seen + (f"; above {power}" if entry.above else f"; below {power}" if entry.below else "")
 
 
-def _exponent(cell: Cell) -> str:
-    """Returns the exponent of T and the multiple of the bound, as far as the cell has them."""
-    multiple = "" if cell.multiple is None else f"{cell.multiple:.2g} × bound"
-    return "; ".join(filter(None, (growth.exponent_text(*cell.exponent), multiple)))
+def _exponent(entry: Entry) -> str:
+    """Returns the exponent of T and the multiple of the bound, as far as the entry has them."""
+    multiple = "" if entry.multiple is None else f"{entry.multiple:.2g} × bound"
+    return "; ".join(filter(None, (growth.exponent_text(*entry.exponent), multiple)))
 
 
-def _markdown_cell(cell: Cell | None) -> str:
-    if cell is None:
+def _outside(entry: Entry, line: Line) -> str:
+    """Returns the words for a entry outside its assumptions, unless the whole line has them."""
+    return OUTSIDE if entry.outside and not line.outside else ""
+
+
+def _markdown_entry(entry: Entry | None, line: Line) -> str:
+    if entry is None:
         return "–"
-    mean, low, high = _limits(cell)
-    return "<br>".join(filter(None, (f"**{mean}** [{low}, {high}]", _exponent(cell), regime(cell) + _stop(cell))))
+    mean, low, high = _limits(entry)
+    said = (f"**{mean}** [{low}, {high}]", _exponent(entry), regime(entry) + _stop(entry), _outside(entry, line))
+    return "<br>".join(filter(None, said))
 
 
-def _html_cell(cell: Cell | None) -> str:
-    if cell is None:
+def _html_entry(entry: Entry | None, line: Line) -> str:
+    if entry is None:
         return '<td class="cell">–</td>'
-    mean, low, high = _limits(cell)
-    exponent, seen = _exponent(cell), html.escape(regime(cell) + _stop(cell))
+    mean, low, high = _limits(entry)
+    exponent, seen = _exponent(entry), html.escape(regime(entry) + _stop(entry))
     parts = [f"<b>{mean}</b> [{low}, {high}]", f"<small>{exponent}</small>" if exponent else ""]
-    return f'<td class="cell">{"".join(parts)}<small>{seen}</small></td>'
+    parts += [f"<small>{seen}</small>", f"<small>{words}</small>" if (words := _outside(entry, line)) else ""]
+    return f'<td class="cell">{"".join(parts)}</td>'
 
 
-def _latex_cell(cell: Cell | None) -> str:
-    if cell is None:
+def _latex_entry(entry: Entry | None, line: Line) -> str:
+    if entry is None:
         return "--"
-    mean, low, high = (value.replace(",", "{,}") for value in _limits(cell))
+    mean, low, high = (value.replace(",", "{,}") for value in _limits(entry))
     lines = [f"${mean}$ $[{low}, {high}]$"]
-    if exponent := _exponent(cell):
+    if exponent := _exponent(entry):
         power = re.sub(r"T\^([0-9.]+) (\[.*?\])", r"$T^{\1}$ $\2$", exponent)
         lines.append(power.replace("×", r"$\times$"))
-    said = regime(cell).replace("log T", r"$\log T$")
+    said = regime(entry).replace("log T", r"$\log T$")
     said = re.sub(r"T\^([0-9.]+)", r"$T^{\1}$", said)
-    stop = rf" $\dagger$ ($T = {_tex_number(cell.played)}$)" if _stop(cell) else ""
-    return r"\shortstack[l]{" + r" \\ ".join([*lines, said + stop]) + "}"
+    stop = rf" $\dagger$ ($T = {_tex_number(entry.played)}$)" if _stop(entry) else ""
+    outside = [words] if (words := _outside(entry, line)) else []
+    return r"\shortstack[l]{" + r" \\ ".join([*lines, said + stop, *outside]) + "}"
 
 
-def _limits(cell: Cell) -> tuple[str, str, str]:
+def _limits(entry: Entry) -> tuple[str, str, str]:
     """Returns mean and limits to three digits of the mean, and to at least one of the interval's half-width."""
-    mean, low, high = cell.regret
+    mean, low, high = entry.regret
     half = (high - low) / 2
     if not half > 0 or not math.isfinite(mean) or mean == 0:
         return number(mean), number(low), number(high)
     place = min(math.floor(math.log10(half)), math.floor(math.log10(abs(mean))) - 2)
-    mean, low, high = (f"{round(value, -place):,.{max(-place, 0)}f}" for value in cell.regret)
+    mean, low, high = (f"{round(value, -place):,.{max(-place, 0)}f}" for value in entry.regret)
     return mean, low, high
 
 
-def _stop(cell: Cell) -> str:
-    return f" † T = {cell.played:,}" if cell.stopped else ""
+def _stop(entry: Entry) -> str:
+    return f" † T = {entry.played:,}" if entry.stopped else ""
 
 
 def _column(value: float) -> str:
@@ -189,31 +217,68 @@ def _environment(line: Line) -> str:
     return f"{'stochastic' if line.stochastic else 'adversarial'}: {line.kind}"
 
 
-def _proved(line: Line) -> tuple[str, str]:
-    if line.order is None:
-        return "–", ""
-    texts = [line.order.text, *([line.worst.text] if line.worst else [])]
-    return "; ".join(texts), "✓" if line.order.optimal else "✗"
+def _proved(row: Row, n: int, notes: Footnotes, *, latex: bool = False) -> tuple[str, str]:
+    """Returns the proved orders of the row's line n, and whether each is optimal up to logarithms."""
+    line, lower = row.lines[n], row.policy == LOWER_BOUND
+    texts = [f"{OUTSIDE} for one instance, as several arms are best"] if line.tied else []
+    for order in line.orders:
+        worst = "worst case: " if order is line.worst else ""
+        if latex:
+            math = rf"\Omega\bigl({order.latex}\bigr)" if lower else order.math
+            texts.append(f"{worst}${math}${_tex_raised(notes.mark(order.note))}")
+        else:
+            texts.append(worst + (f"Ω({order.text})" if lower else order.bound) + notes.mark(order.note))
+    if line.outside:
+        return OUTSIDE, ""
+    marks = "; ".join("✓" if order.optimal else "✗" for order in line.orders if not lower)
+    none = "--" if latex else "–"
+    return "; ".join(texts) or none, "".join(_TEX_MARKS.get(mark, mark) for mark in marks) if latex else marks
+
+
+def promises(line: Line, notes: Footnotes) -> str:
+    """Returns the proved orders of a line in plain characters; an empty text if nothing is proved."""
+    shown, _ = _proved(Row("", None, (line,)), 0, notes)
+    return shown if line.orders else ""
 
 
 def _free(row: Row) -> list[str]:
-    """Returns whether a policy is free of alpha, whether it is free of sigma, and whether it is given T."""
+    """Returns whether a policy is free of alpha and of sigma, and whether it is given T and the unit."""
     if row.given is None:
-        return ["–" if row.policy == LOWER_BOUND else "?"] * 3
-    return [*("✗" if name in row.given else "✓" for name in ("α", "σ")), "yes" if "T" in row.given else "no"]
+        return ["–" if row.policy == LOWER_BOUND else "?"] * 4
+    free = ["✗" if name in row.given else "✓" for name in ("α", "σ")]
+    return [*free, *("yes" if name in row.given else "no" for name in ("T", "unit"))]
 
 
-def _bar(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _remark(row: Row) -> str:
+    return f" ({row.remark})" if row.remark else ""
 
 
+def _bar(entries: list[str]) -> str:
+    return f"| {' | '.join(entries)} |"
+
+
+_LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _TEX_MARKS = {"✓": r"$\checkmark$", "✗": r"$\times$"}
+
+
+def _tex_raised(mark: str) -> str:
+    """Returns a footnote's raised number in LaTeX."""
+    return rf"$^{{{mark.translate(_LOWERED)}}}$" if mark else ""
 
 
 def _tex_note(note: str) -> str:
     """Returns a sentence of the notes in LaTeX."""
+    number, space, rest = note.partition(" ")
+    if space and not number.translate(_LOWERED).strip("0123456789"):
+        return f"{_tex_raised(number)} {_tex_note(rest)}"
     note = escapes.latex(note).replace(r"T\textasciicircum{}e", "$T^e$")
-    return note.replace("✓", r"\checkmark").replace("†", r"$\dagger$").replace("log T", r"$\log T$")
+    return (
+        note.replace("✓", r"\checkmark")
+        .replace("†", r"$\dagger$")
+        .replace("log T", r"$\log T$")
+        .replace("Õ", r"$\tilde O$")
+        .replace("Ω", r"$\Omega$")
+    )
 
 
 def _tex_number(value: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit.engine.gpu.errors import ON_CPUS, CardError, CardLostError, NoMemoryError
+from jaxbandit.engine.gpu.errors import MAKE_ROOM, ON_CPUS, CardError, CardLostError, NoMemoryError
 from jaxbandit.engine.native.processor import THREADS
 
 OLDEST = (7, 0)  # oldest compute capability, that of the PTX
@@ -40,7 +40,7 @@ def visible(api: Any) -> "list[Card]":
         code = api.cuInit(0)[0]
     except Exception as error:  # the bindings raise errors of several classes if they find no driver
         raise CardError(
-            f"there is no CUDA driver on this machine ({error})",
+            f"there is no CUDA driver on this machine ({str(error).rstrip('.')})",
             f"Install NVIDIA's driver, version 525 or later. {ON_CPUS}",
         ) from error
     if code:
@@ -133,7 +133,7 @@ class Card:
     def _checked(self, function: str, *arguments: Any) -> Any:
         code, *values = getattr(self._api, function)(*arguments)
         if int(code) == OUT_OF_MEMORY:
-            raise NoMemoryError(f"{self.name} (card {self.number}) has no memory left")
+            raise NoMemoryError(f"{self.name} (card {self.number}) has no memory left", MAKE_ROOM)
         if code:
             raise CardLostError(f"{self.name} (card {self.number}) failed in {function}: {_name(self._api, code)}")
         return values[0] if len(values) == 1 else tuple(values)
@@ -157,6 +157,10 @@ class Card:
     def stream(self) -> Any:
         """Returns a new stream, whose work waits for no other stream."""
         return self.call("cuStreamCreate", 1)  # CU_STREAM_NON_BLOCKING
+
+    def end(self, stream: Any) -> None:
+        """Destroys a stream."""
+        self.call("cuStreamDestroy", stream)
 
     def allocate(self, size: int) -> int:
         """Returns the address of new memory."""
@@ -198,6 +202,10 @@ class Module:
         """Returns the number of threads of a kernel that the whole card holds at a time."""
         blocks = self._card.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", self.function(name), THREADS, 0)
         return max(int(blocks), 1) * THREADS * self._card.multiprocessors
+
+    def close(self) -> None:
+        """Frees the memory of the kernels, which cannot be launched any more."""
+        self._card.call("cuModuleUnload", self._handle)
 
     def launch(self, name: str, threads: int, stream: Any, arguments: Sequence[int]) -> None:
         """Starts a kernel with at least so many threads; every argument is an address or a number of 64 bits."""

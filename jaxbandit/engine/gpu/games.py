@@ -1,18 +1,19 @@
 """Games compiled for NVIDIA cards, and blocks of them in the memory of a card."""
 
 import contextlib
+import functools
 import math
 import queue
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 
-from jaxbandit.engine import workers
-from jaxbandit.engine.gpu.card import Card
-from jaxbandit.engine.gpu.errors import CardError, CardLostError, NoMemoryError
+from jaxbandit.engine import blocks, workers
+from jaxbandit.engine.gpu.card import Card, Module
+from jaxbandit.engine.gpu.errors import MAKE_ROOM, CardError, CardLostError, NoMemoryError, warn_once
 from jaxbandit.engine.gpu.kernel import WARP, Kernel
 from jaxbandit.engine.native import cache
 from jaxbandit.engine.native.games import programs_of
@@ -22,9 +23,11 @@ VERSION = 1  # version of the lowering for cards: raise it when the same program
 SEATS = 2  # blocks in flight on a card: one plays while the host adds up the tallies of the other
 ROOM = 0.8  # part of the free memory that blocks may take
 
+Result = TypeVar("Result")
 
-class Program:
-    """The PTX of the games of a shape.
+
+class Assembly:
+    """The PTX assembly of the games of a shape.
 
     Attributes:
       shape: Shape of the games.
@@ -46,9 +49,15 @@ class Program:
         key = cache.name("ptx", str(VERSION), str(compiler.llvm_version()), ptx.TARGET, ptx.FEATURES, source.text)
         code = cache.read(key)
         if code is None:
-            code = workers.apart(lambda: ptx.compiled(source.text)).encode()
+            code = ptx.compiled(source.text).encode()
             cache.write(key, code)
         self.ptx = code.decode()
+
+
+@functools.cache
+def assembly_of(shape: Shape) -> Assembly:
+    """Returns the assembly of a shape; it is made once in a process."""
+    return Assembly(shape)
 
 
 class Games:
@@ -67,13 +76,40 @@ class Games:
 
     def __init__(self, shape: Shape, cards: Sequence[Card]):
         began = time.perf_counter()
-        self.shape, self.cards, self.program = shape, list(cards), Program(shape)
-        self._modules = {card.number: card.load(self.program.ptx) for card in cards}
+        self._modules: dict[int, Module] = {}
+        self.shape, self.cards, self.assembly = shape, list(cards), workers.apart(lambda: assembly_of(shape))
+        self._opened: list[Seat] = []
         self.seats: queue.SimpleQueue[Seat | None] = queue.SimpleQueue()
-        for _ in range(SEATS):
-            for card in cards:
-                self.seats.put(Seat(card, self._modules[card.number]))
+        try:
+            opened = self._on_every_card(self._open)
+        except BaseException:
+            self.close()
+            raise
+        for seats in zip(*opened, strict=True):  # the first seat of every card, then the next
+            for seat in seats:
+                self.seats.put(seat)
         self.compile_seconds = time.perf_counter() - began
+
+    def _open(self, card: Card) -> "list[Seat]":
+        module = self._modules[card.number] = card.load(self.assembly.ptx)
+        seats = []
+        for _ in range(SEATS):
+            seats.append(Seat(card, module))
+            self._opened.append(seats[-1])
+        return seats
+
+    def _on_every_card(self, work: "Callable[[Card], Result]") -> "list[Result]":
+        """Returns the results of a function of a card. A card that fails plays no more, as long as others are left."""
+        found = []
+        for card in list(self.cards):
+            try:
+                found.append(work(card))
+            except CardError as error:
+                if self.cards == [card]:
+                    raise
+                self.cards.remove(card)
+                warn_once(f"{error.problem}. The other cards play its games")
+        return found
 
     @property
     def threads(self) -> int:
@@ -82,17 +118,31 @@ class Games:
 
     @property
     def lane_bytes(self) -> int:
-        """The memory of one game."""
-        kernel = self.program.kernel
-        return -(-(kernel.carry.bytes + kernel.parameters.bytes + self.program.workspace) // WARP) + 8
+        """The memory of one game, without its tallies."""
+        kernel = self.assembly.kernel
+        return -(-(kernel.carry.bytes + kernel.parameters.bytes + self.assembly.workspace) // WARP) + 8
 
-    def most_lanes(self) -> int:
-        """Returns the games that fill a card: as many as its threads that run at a time, if their memory suffices."""
-        found = []
-        for card in self.cards:
-            fitting = int(card.free_bytes() * ROOM) // (SEATS * self.lane_bytes)
-            found.append(min(self._modules[card.number].resident("play"), fitting))
-        return max(WARP, min(found) // WARP * WARP)
+    def most_lanes(self, rows: int = 1) -> int:
+        """Returns the games that fill a card: as many as its threads that run at a time, if their memory suffices.
+
+        Args:
+          rows: Number of recorded rounds, each of which has a tally of every game.
+        """
+        tables = sum(
+            math.prod(leaf.shape) * leaf.dtype.itemsize
+            for leaf, shared in zip(self.shape.parameters, self.shape.shared, strict=True)
+            if shared
+        )
+        row = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in self.assembly.programs.handed_out)
+
+        def most(card: Card) -> int:
+            room = int(card.free_bytes() * ROOM) // SEATS - tables
+            # One call hands out all rows, or as many as OUT_BYTES hold but at least one.
+            whole = room // (self.lane_bytes + rows * row)
+            cut = min((room - blocks.OUT_BYTES) // self.lane_bytes, room // (self.lane_bytes + row))
+            return min(self._modules[card.number].resident("play"), max(whole, cut))
+
+        return max(WARP, min(self._on_every_card(most)) // WARP * WARP)
 
     def block(self, parameters: Sequence[np.ndarray], keys: np.ndarray) -> "Block":
         """Returns a block of games, as ``native.Games.block`` does; it waits for a free seat.
@@ -117,12 +167,12 @@ class Games:
         self.seats.put(None if all(card.lost for card in self.cards) else seat)
 
     def close(self) -> None:
-        """Frees the memory of all seats."""
-        while not self.seats.empty():
-            seat = self.seats.get()
+        """Frees the memory, the streams and the kernels; the games cannot be played any more."""
+        for thing in (*self._opened, *self._modules.values()):
             with contextlib.suppress(CardError):  # a lost card frees nothing, and the games have their results
-                if seat is not None and not seat.card.lost:
-                    seat.close()
+                thing.close()
+        self._opened.clear()
+        self._modules.clear()
 
 
 class Seat:
@@ -144,11 +194,7 @@ class Seat:
             try:
                 address = self.card.allocate(size)
             except NoMemoryError as error:
-                raise NoMemoryError(
-                    f"{error} for {size / 2**20:.1f} MiB of a block",
-                    "Pass a smaller Engine(block=...), which is a number of games, or end other programs that use "
-                    "the card",
-                ) from None
+                raise NoMemoryError(f"{error.problem} for {size / 2**20:.1f} MiB of a block", MAKE_ROOM) from None
             self._memory[name] = address, size
         return address
 
@@ -176,10 +222,12 @@ class Seat:
         self._copied.clear()
 
     def close(self) -> None:
-        """Frees the memory."""
+        """Frees the memory and the stream."""
+        self.wait()
         for address, _ in self._memory.values():
             self.card.release(address)
         self._memory.clear()
+        self.card.end(self.stream)
 
 
 class Block:
@@ -187,9 +235,9 @@ class Block:
 
     def __init__(self, games: Games, seat: Seat, parameters: Sequence[np.ndarray], keys: np.ndarray):
         self.games, self.seat, self.num_lanes = games, seat, keys.shape[-1]
-        self._program = games.program
+        self._assembly = games.assembly
         self._groups = -(-self.num_lanes // WARP)
-        layout, shared = self._program.kernel.parameters, self._program.programs.shared
+        layout, shared = self._assembly.kernel.parameters, self._assembly.programs.shared
         memory = layout.allocate(self._groups)
         layout.write(memory, [p for p, s in zip(parameters, shared, strict=True) if not s])
         self._parameters = seat.put("parameters", memory)
@@ -199,19 +247,19 @@ class Block:
         flat = np.pad(keys, ((0, 0), (0, self._groups * WARP - self.num_lanes)), mode="edge")
         ordered = np.ascontiguousarray(np.moveaxis(flat.reshape(2, self._groups, WARP), 0, 1))
         self._keys = seat.put("keys", ordered)
-        self._carry = seat.room("carry", self._groups * self._program.kernel.carry.bytes)
-        self._work = seat.room("work", self._groups * self._program.workspace)
+        self._carry = seat.room("carry", self._groups * self._assembly.kernel.carry.bytes)
+        self._work = seat.room("work", self._groups * self._assembly.workspace)
         seat.wait()
 
     def _pointers(self, name: str, addresses: Sequence[int]) -> int:
         return self.seat.put(name, np.asarray([*addresses, 0], np.uint64))
 
     def _launch(self, name: str, *arguments: int) -> None:
-        self.seat.module.launch(name, self._groups * WARP, self.seat.stream, [*arguments, self._program.workspace])
+        self.seat.module.launch(name, self._groups * WARP, self.seat.stream, [*arguments, self._assembly.workspace])
 
     def start(self, carry: Sequence[np.ndarray] | None = None) -> None:
         """Sets the games to round 0, or to a carry; the leaves of a carry end in the lane axis."""
-        seat, layout = self.seat, self._program.kernel.carry
+        seat, layout = self.seat, self._assembly.kernel.carry
         if carry is not None:
             memory = layout.allocate(self._groups)
             layout.write(memory, carry)
@@ -222,29 +270,29 @@ class Block:
 
     def carry(self) -> list[np.ndarray]:
         """Returns copies of the carry's leaves, lanes last."""
-        layout = self._program.kernel.carry
+        layout = self._assembly.kernel.carry
         memory = layout.allocate(self._groups)
         self.seat.card.get(memory, self._carry, self.seat.stream)
         self.seat.wait()
         return layout.read(memory, self.num_lanes)
 
-    def advance(self, t: int, until: int, stops: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def advance(self, t: int, until: int, record: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Plays rounds t + 1 to ``until``, as ``native.Block.advance`` does; the next call reuses the arrays."""
         seat, lanes = self.seat, self._groups * WARP
-        stops = np.ascontiguousarray(stops, np.int64)
-        programs = self._program.programs
+        record = np.ascontiguousarray(record, np.int64)
+        programs = self._assembly.programs
         arrays, addresses = [], []
-        for name, rows, leaves in (("out", len(stops), programs.handed_out), ("trace", until - t, programs.traced)):
+        for name, rows, leaves in (("out", len(record), programs.handed_out), ("trace", until - t, programs.traced)):
             arrays.append(
                 [seat.array((name, n), (rows, *leaf.shape, lanes), leaf.dtype) for n, leaf in enumerate(leaves)]
             )
             addresses.append([seat.room((name, n), array.nbytes) for n, array in enumerate(arrays[-1])])
         pointers = [self._pointers(name, where) for name, where in zip(("outs", "traces"), addresses, strict=True)]
-        where = seat.put("stops", stops)
+        where = seat.put("record", record)
         self._launch(
             "play",
             *(self._parameters, self._carry, self._keys, self._shared, self._work, *pointers),
-            *(0, self._groups, lanes, t, where, len(stops), until),
+            *(0, self._groups, lanes, t, where, len(record), until),
         )
         for array, address in zip((*arrays[0], *arrays[1]), (*addresses[0], *addresses[1]), strict=True):
             seat.card.get(array, address, seat.stream)

@@ -10,4 +10,5 @@ from jaxbandit.engine.native.games import compiled as compiled
 from jaxbandit.engine.native.games import lanes_of as lanes_of
 from jaxbandit.engine.native.games import unavailable as unavailable
 from jaxbandit.engine.native.lower import UnsupportedError as UnsupportedError
+from jaxbandit.engine.native.lower import failures as failures
 from jaxbandit.engine.native.mapped import Mapped as Mapped

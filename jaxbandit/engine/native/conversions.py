@@ -49,6 +49,26 @@ def total_order(f: Function, a: Value) -> Value:
     return f.select(f.compare("lt", raw, f.constant(0, raw.kind)), flipped, raw)
 
 
+def rounded(f: Function, a: Value, exponent_bits: int, mantissa_bits: int) -> Value:
+    """Rounds a number to a format with fewer bits, ties to even; subnormal numbers of that format become 0."""
+    integer, bits = INTEGER_OF[a.kind], BITS[a.kind]
+    mantissa = {"float": 23, "double": 52}[a.kind]
+    drop, raw = mantissa - mantissa_bits, f.bits(a)
+    if drop > 0:
+        last = f.binary("and", f.binary("lshr", raw, f.constant(drop, integer)), f.constant(1, integer))
+        up = f.add(last, f.constant((1 << (drop - 1)) - 1, integer))
+        raw = f.binary("and", f.add(raw, up), f.constant(-1 << drop, integer))
+    result = f.from_bits(raw, a.kind)
+    if exponent_bits < bits - 1 - mantissa:
+        bias = (1 << (exponent_bits - 1)) - 1
+        size = f.intrinsic("fabs", result)
+        least, most = 2.0 ** (1 - bias), 2.0**bias * (2.0 - 2.0 ** -min(mantissa, mantissa_bits))
+        zero, inf = (f.intrinsic("copysign", f.constant(value, a.kind), a) for value in (0.0, float("inf")))
+        result = f.select(f.compare("lt", size, f.constant(least, a.kind)), zero, result)
+        result = f.select(f.compare("gt", size, f.constant(most, a.kind)), inf, result)
+    return f.select(f.is_nan(a), a, result)
+
+
 def remainder(f: Function, a: Value, b: Value) -> Value:
     """Returns ``a - trunc(a / b) b`` exactly: the quotient is subtracted in pieces of 20 bits, from the top."""
     size, divisor = f.intrinsic("fabs", a), f.intrinsic("fabs", b)

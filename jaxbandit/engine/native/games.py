@@ -18,6 +18,7 @@ from jaxbandit.engine.native import cache, program
 from jaxbandit.engine.native.arrays import SMALL
 from jaxbandit.engine.native.kernel import Writer
 from jaxbandit.engine.native.layout import aligned
+from jaxbandit.engine.native.lower import failures
 from jaxbandit.engine.native.program import Programs
 from jaxbandit.engine.shape import Shape
 
@@ -69,12 +70,12 @@ def compiled(shape: Shape, width: int | None = None) -> "Games":
     """Returns the machine code of games of a shape; it is compiled once in a process.
 
     Raises:
-      UnsupportedError: The round has a primitive without a rule.
+      UnsupportedError: The round has a primitive without a rule, or the compiler fails.
     """
     width = width or lanes_of(shape)
     with _lock:
         if (shape, width) not in _known:
-            _known[shape, width] = Games(shape, width)
+            _known[shape, width] = workers.apart(lambda: Games(shape, width))
         return _known[shape, width]
 
 
@@ -82,12 +83,14 @@ def check(shape: Shape) -> None:
     """Lowers the games of a shape without compiling them.
 
     Raises:
-      UnsupportedError: The round has a primitive without a rule.
+      UnsupportedError: The round has a primitive without a rule, or the compiler fails.
     """
     from jaxbandit.engine.native import compile as compiler
 
     with jax.enable_x64(shape.dtype == "float64"):
-        Writer(programs_of(shape), lanes_of(shape), compiler.family(), compiler.llvm_version()[0]).source()
+        programs = programs_of(shape)  # an error of the user's code is raised as it is
+        with failures():
+            Writer(programs, lanes_of(shape), compiler.family(), compiler.llvm_version()[0]).source()
 
 
 def programs_of(shape: Shape) -> Programs:
@@ -136,19 +139,21 @@ class Games:
         began = time.perf_counter()
         self.shape, self.width = shape, width
         with jax.enable_x64(shape.dtype == "float64"):
-            self.programs = programs_of(shape)
-            self.writer = Writer(self.programs, width, compiler.family(), compiler.llvm_version()[0])
-            source = self.writer.source()
+            self.programs = programs_of(shape)  # an error of the user's code is raised as it is
+            with failures():
+                self.writer = Writer(self.programs, width, compiler.family(), compiler.llvm_version()[0])
+                source = self.writer.source()
         self.workspace = source.workspace
         cpu, features = cpu or compiler.host_name(), compiler.host_features() if features is None else features
         key = cache.name(str(VERSION), str(compiler.llvm_version()), cpu, features, source.text)
         code = cache.read(key)
-        if code is None:
-            code = workers.apart(lambda: compiler.object_code(source.text, cpu, features))
-            cache.write(key, code)
-        self._code = compiler.Code(code, cpu, features)
-        self._begin = self._code.function("begin", *[_POINTER] * 4, _NUMBER, _NUMBER)
-        self._play = self._code.function("play", *[_POINTER] * 7, *[_NUMBER] * 4, _POINTER, _NUMBER, _NUMBER)
+        with failures():
+            if code is None:
+                code = compiler.object_code(source.text, cpu, features)
+                cache.write(key, code)
+            self._code = compiler.Code(code, cpu, features)
+            self._begin = self._code.function("begin", *[_POINTER] * 4, _NUMBER, _NUMBER)
+            self._play = self._code.function("play", *[_POINTER] * 7, *[_NUMBER] * 4, _POINTER, _NUMBER, _NUMBER)
         self.compile_seconds = time.perf_counter() - began
 
     @property
@@ -206,16 +211,16 @@ class Block:
         """Returns copies of the carry's leaves, lanes last."""
         return self.games.writer.carry.read(self._carry, self.num_lanes)
 
-    def advance(self, t: int, until: int, stops: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def advance(self, t: int, until: int, record: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Plays rounds t + 1 to ``until``.
 
         Returns:
-          Each leaf of the tally at the recorded rounds among ``stops``, [stops, ..., lanes]; and, if the plan has a
+          Each leaf of the tally at the rounds of ``record``, [record, ..., lanes]; and, if the plan has a
           trace, each leaf of the outcome of every round, [rounds, ..., lanes].
         """
         lanes = self._groups * self.games.width
-        stops = np.ascontiguousarray(stops, np.int64)
-        outs = [np.empty((len(stops), *leaf.shape, lanes), leaf.dtype) for leaf in self.games.programs.handed_out]
+        record = np.ascontiguousarray(record, np.int64)
+        outs = [np.empty((len(record), *leaf.shape, lanes), leaf.dtype) for leaf in self.games.programs.handed_out]
         traced = [np.empty((until - t, *leaf.shape, lanes), leaf.dtype) for leaf in self.games.programs.traced]
         out_pointers, traced_pointers = _pointers(outs), _pointers(traced)
         self.games._play(
@@ -230,8 +235,8 @@ class Block:
             self._groups,
             lanes,
             t,
-            _address(stops),
-            len(stops),
+            _address(record),
+            len(record),
             until,
         )
         for out in (*outs, *traced):

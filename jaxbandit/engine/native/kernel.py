@@ -58,7 +58,7 @@ class Writer:
                 "play",
                 "ptr noalias %params, ptr noalias %carry, ptr noalias %keys, ptr noalias %shared, ptr noalias %work, "
                 "ptr noalias %outs, ptr noalias %traced, "
-                "i64 %first, i64 %last, i64 %lanes, i64 %t, ptr noalias %stops, i64 %num_stops, i64 %until",
+                "i64 %first, i64 %last, i64 %lanes, i64 %t, ptr noalias %record, i64 %num_recorded, i64 %until",
                 self._play,
             ),
         ):
@@ -161,7 +161,7 @@ class Writer:
         self._over_groups(f, work, body)
 
     def _play(self, f: Function, work: Workspace) -> None:
-        stops, num_stops = Value("%stops", "ptr", False), Value("%num_stops", "i64", False)
+        record, num_recorded = Value("%record", "ptr", False), Value("%num_recorded", "i64", False)
         until = Value("%until", "i64", False)
 
         num_parameters = len(self.programs.parameters)
@@ -170,13 +170,13 @@ class Writer:
         each_round = just_in_time(each_round)
 
         def segment(group: Value, base: Value, constant: list[Array], made: list[Array], n: Value, t: Value) -> Value:
-            recorded = f.compare("lt", n, num_stops)
-            place = f.select(recorded, n, f.constant(0, "i64"))
-            stop = f.select(recorded, f.load(stops, place, "i64", wide=False), until)
-            end = f.select(f.compare("lt", stop, until), stop, until)
+            is_recorded = f.compare("lt", n, num_recorded)
+            place = f.select(is_recorded, n, f.constant(0, "i64"))
+            following = f.select(is_recorded, f.load(record, place, "i64", wide=False), until)
+            end = f.select(f.compare("lt", following, until), following, until)
             with f.branch(f.compare("lt", t, end)):
                 self._rounds(f, work, each_round, base, constant, made, group, t, end)
-            reached = f.binary("and", recorded, f.compare("le", stop, until))
+            reached = f.binary("and", is_recorded, f.compare("le", following, until))
             with f.branch(reached):
                 self._record(f, work, base, group, n, end)
             return end
@@ -194,7 +194,7 @@ class Writer:
             ]
             f.loop(
                 f.constant(0, "i64"),
-                f.add(num_stops, f.constant(1, "i64")),
+                f.add(num_recorded, f.constant(1, "i64")),
                 [Value("%t", "i64", False)],
                 lambda n, now: [segment(group, base, [*parameters, keys], made, n, now[0])],
             )

@@ -53,7 +53,7 @@ class Layout:
         """Returns copies of the leaves in their own shapes, lanes last; every NaN has the same bits."""
         out = []
         for leaf, view in zip(self.leaves, self.views(memory), strict=True):
-            array = np.moveaxis(view, 0, 1).reshape(leaf.size, -1)[:, :lanes]
+            array = np.moveaxis(view, 0, 1).reshape(leaf.size, len(memory) * self.width)[:, :lanes]
             array = np.array(array.reshape(*leaf.shape, lanes))
             if leaf.dtype.kind == "f":
                 array[np.isnan(array)] = np.nan

@@ -3,11 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
+from jax.extend.core import jaxpr_as_fun
 
 from jaxbandit.engine.native.arrays import SMALL, Apart, Array, Buffer
 from jaxbandit.engine.native.emit import Value
 from jaxbandit.engine.native.parts import closed, flat, shaped
+from jaxbandit.engine.native.program import Equation
 
 WRITTEN_OUT = 1500  # most entries that a counted loop computes if it is written out
 
@@ -31,9 +36,8 @@ def _scan(low, equation, *operands: Array):
         operands[num_consts + num_carry :],
     )
     avals = [name.aval for name in equation.outvars]
-    if length == 0:
-        raise KeyError("scan of length 0")
-    if all(a.size <= SMALL for a in (*carry, *xs)) and length * _weight(program) <= WRITTEN_OUT:
+    small = all(a.size <= SMALL for a in (*carry, *xs)) and length * _weight(program) <= WRITTEN_OUT
+    if length == 0 or (small and not _holds_loops(program)):
         return _written_out(low, program, consts, carry, xs, length, reverse, avals[num_carry:])
     xs = [scope.stored(a) for a in xs]
     consts = [scope.stored(a) if a.size > SMALL else scope.apart(a) for a in consts]
@@ -62,6 +66,11 @@ def _scan(low, equation, *operands: Array):
 def _weight(program) -> int:
     """Returns the number of entries that a program computes."""
     return sum(max(name.aval.size for name in equation.outvars) for equation in program.equations)
+
+
+def _holds_loops(program) -> bool:
+    """Returns whether a program has a loop inside, which would be compiled once for every turn written out."""
+    return any(equation.primitive.name in ("while", "random_gamma") for equation in program.equations)
 
 
 def _written_out(low, program, consts, carry, xs, length, reverse, out_avals):
@@ -148,10 +157,40 @@ def _owned(low, array: Array) -> Buffer:
     return low.overwritable(array)
 
 
+def _entrywise(equation: Equation) -> tuple[Any, Any]:
+    """Returns the test and the body of a loop whose test has many entries, as ``vmap`` of a loop makes them.
+
+    The loop runs while any entry continues, and an entry that does not continue keeps its values. The body has the
+    constants of the test before its own.
+    """
+    params = equation.params
+    num_test, num_step = params["cond_nconsts"], params["body_nconsts"]
+    test, step = jaxpr_as_fun(params["cond_jaxpr"]), jaxpr_as_fun(params["body_jaxpr"])
+
+    def any_continues(*operands):
+        return [jnp.any(test(*operands)[0])]
+
+    def body(*operands):
+        carry = operands[num_test + num_step :]
+        continues, after = test(*operands[:num_test], *carry)[0], step(*operands[num_test:])
+        return [
+            lax.select(lax.broadcast_in_dim(continues, old.shape, range(continues.ndim)), new, old)
+            for old, new in zip(carry, after, strict=True)
+        ]
+
+    examples = [jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype) for atom in equation.invars]
+    tested = [*examples[:num_test], *examples[num_test + num_step :]]
+    return jax.make_jaxpr(any_continues)(*tested), jax.make_jaxpr(body)(*examples)
+
+
 def _while(low, equation, *given: Array):
     f, scope, params = low.f, low.scope, equation.params
     test, step = closed(params["cond_jaxpr"]), closed(params["body_jaxpr"])
     num_test, num_step = params["cond_nconsts"], params["body_nconsts"]
+    if test.results[0].aval.shape:
+        test, step = map(closed, _entrywise(equation))
+        num_step += num_test
+        given = (*given[:num_test], *given)
     operands = [scope.stored(a) if a.size > SMALL else scope.apart(a) for a in given]
     test_consts, step_consts = operands[:num_test], operands[num_test : num_test + num_step]
     carry = operands[num_test + num_step :]

@@ -3,8 +3,9 @@
 ``rules`` has the elementwise primitives. Other modules have those that move entries, reduce, index, and branch.
 """
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,26 @@ END = 1 << 60  # number of the reader of a program's results
 
 
 class UnsupportedError(Exception):
-    """The error of a primitive without a rule; ``primitive`` names it and ``where`` the line that uses it."""
+    """The error of a round that does not become machine code; its text continues a sentence about the game."""
 
-    def __init__(self, primitive: str, where: str):
-        super().__init__(f"{primitive} ({where})" if where else primitive)
-        self.primitive, self.where = primitive, where
+
+class FailedError(UnsupportedError):
+    """The error of a fault in the compiler itself, in its rules or in LLVM."""
+
+    def __init__(self, error: Exception, where: str = ""):
+        said = str(error).strip().splitlines()[:1]
+        super().__init__(f"cannot be compiled{where}, because of {': '.join([type(error).__name__, *said])}")
+
+
+@contextlib.contextmanager
+def failures() -> Iterator[None]:
+    """Turns errors of the compiler into ``FailedError``, but for those that memory is short."""
+    try:
+        yield
+    except (UnsupportedError, MemoryError):
+        raise
+    except Exception as error:
+        raise FailedError(error) from error
 
 
 class Lowering:
@@ -68,7 +84,12 @@ class Lowering:
                 else:
                     raise KeyError(equation.primitive.name)
             except KeyError as error:
-                raise UnsupportedError(str(error.args[0]), _where(equation)) from error
+                primitive = str(error.args[0])
+                raise UnsupportedError(f"uses '{primitive}'{_where(equation)}, which has no native rule") from error
+            except (UnsupportedError, MemoryError):
+                raise
+            except Exception as error:
+                raise FailedError(error, _where(equation)) from error
             for name, array in zip(equation.outvars, results, strict=True):
                 self.bind(name, array)
             if not any(isinstance(array, Node | Pending) for array in results):
@@ -111,14 +132,15 @@ class Lowering:
     # Methods that rules use
 
     def elementwise(self, equation: Equation) -> Array:
-        """Returns the result of an elementwise primitive; each scalar operand is combined with every entry."""
+        """Returns the result of an elementwise primitive; an operand with fewer axes has the leading ones."""
         operands = [self.read(atom) for atom in equation.invars]
         rule = rules.RULES[equation.primitive.name]
         aval = equation.outvars[0].aval
 
         def entry(array: Array, index):
-            if array.shape == aval.shape or not array.shape:
-                return array.at(index if array.shape else ())
+            index = index[: len(array.shape)]  # a condition on keys lacks the axis of their words
+            if array.shape == aval.shape:
+                return array.at(index)
             return array.at(tuple(i if n > 1 else 0 for i, n in zip(index, array.shape, strict=True)))
 
         def element(index):
@@ -215,7 +237,7 @@ _RULES: dict[str, Callable[..., list[Array]]] = {
 
 
 def _where(equation: Equation) -> str:
-    """Returns the line of the user's code that an equation comes from."""
+    """Returns " at " and the line of the user's code that an equation comes from; nothing if it is not known."""
     from jax._src import source_info_util  # no public module has it
 
     for source in equation.sources:
@@ -224,5 +246,5 @@ def _where(equation: Equation) -> str:
         except Exception:  # an error of another version of JAX
             return ""
         if frame:
-            return f"{frame.file_name}:{frame.start_line}"
+            return f" at {frame.file_name}:{frame.start_line}"
     return ""

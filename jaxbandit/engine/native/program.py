@@ -1,10 +1,12 @@
 """Programs: a jaxpr as one list of equations, with its calls written out and unused equations left out."""
 
 import dataclasses
+import types
 from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 # Primitives that hold a jaxpr which is evaluated in place.
@@ -17,16 +19,24 @@ CALLS = {
     "custom_vjp_call",
     "custom_vjp_call_jaxpr",
     "remat",
+    "remat2",
     "checkpoint",
     "custom_lin",
 }
 
 
 class Name:
-    """A variable of a program: an array that one equation makes."""
+    """A variable of a program: an array that one equation makes.
+
+    Attributes:
+      aval: Shape and dtype of the array as it is stored; an array of JAX keys has a last axis of two words.
+      keys: The dtype of JAX keys if the array holds keys, else None.
+    """
 
     def __init__(self, aval: Any):
-        self.aval = aval
+        dtype = getattr(aval, "dtype", np.dtype(bool))  # a token has none
+        self.keys = dtype if jnp.issubdtype(dtype, jax.dtypes.prng_key) else None
+        self.aval = aval if self.keys is None else jax.ShapeDtypeStruct((*aval.shape, 2), np.uint32)
 
 
 class Literal:
@@ -136,10 +146,17 @@ def _signature(eqn: Any, operands: Sequence[Any]) -> Any:
     return signature
 
 
+LOG2 = types.SimpleNamespace(name="log2")
+
+
 def flattened(closed: Any) -> Program:
-    """Returns the program of a closed jaxpr."""
+    """Returns the program of a closed jaxpr.
+
+    ``log(x) / log(2)`` becomes ``log2(x)``: before jax 0.11 that is how ``jnp.log2`` is written.
+    """
     equations: list[Equation] = []
     constants: dict[Name, Any] = {}
+    logs: dict[Name, Any] = {}  # the operands of natural logarithms, by result
     known: dict[Any, list[Name]] = {}  # equations computed before, so that a loop over a large array is written once
 
     def walk(jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any], calls: tuple = ()) -> list[Any]:
@@ -164,7 +181,14 @@ def flattened(closed: Any) -> Program:
                 if results is None:
                     results = [Name(var.aval) for var in eqn.outvars]
                     sources, effects = (eqn.source_info, *calls), bool(eqn.effects)
-                    equations.append(Equation(eqn.primitive, eqn.params, operands, results, sources, effects))
+                    primitive = eqn.primitive
+                    if primitive.name == "log":
+                        logs[results[0]] = operands[0]
+                    if primitive.name == "div" and all(isinstance(atom, Name) and atom in logs for atom in operands):
+                        x, base = (logs[atom] for atom in operands)
+                        if is_literal(base) and base.val == 2:
+                            primitive, operands = LOG2, [x]
+                    equations.append(Equation(primitive, eqn.params, operands, results, sources, effects))
                     if signature:
                         known[signature] = results
             names.update(zip(eqn.outvars, results, strict=True))

@@ -31,6 +31,8 @@ def combiner(f: Function, name: str, kind: str, is_signed: bool) -> tuple[Callab
     if name in ("max", "min"):
         start = least(kind, is_signed) if name == "max" else greatest(kind, is_signed)
         return lambda a, b: rules.extreme(f, name, a, b, is_signed), start
+    if name == "logsumexp":
+        return (lambda a, b: rules.log_add_exp(f, a, b)), -math.inf
     if name == "sum":
         return (lambda a, b: f.binary("or", a, b) if kind == "i1" else f.add(a, b)), 0
     if name == "prod":
@@ -151,7 +153,7 @@ def reduced(low, equation, operand: Array, axes: Sequence[int], start, single, m
 
 def _running(low, equation, operand: Array):
     axis, reverse = equation.params["axis"], equation.params["reverse"]
-    name = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}[equation.primitive.name]
+    name = equation.primitive.name.removeprefix("cum")
     combine, start = combiner(low.f, name, operand.kind, operand.dtype.kind != "u")
     scope, length = low.scope, operand.shape[axis]
     others = [n for a, n in enumerate(operand.shape) if a != axis]
@@ -231,6 +233,6 @@ RULES = {
     ),
     "argmax": _arg,
     "argmin": _arg,
-    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin"), _running),
+    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _running),
     "dot_general": _dot,
 }

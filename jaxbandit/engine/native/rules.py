@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxbandit.engine.native import elementary
 from jaxbandit.engine.native.arrays import KINDS
-from jaxbandit.engine.native.conversions import canonical, convert, remainder, total_order
+from jaxbandit.engine.native.conversions import canonical, convert, remainder, rounded, total_order
 from jaxbandit.engine.native.emit import BITS, INTEGER_OF, Function, Value
 
 Rule = Callable[..., Value]
@@ -163,6 +163,14 @@ def extreme(f: Function, which: str, a: Value, b: Value, is_signed: bool) -> Val
     return f.select(f.is_nan(a), a, chosen)
 
 
+def log_add_exp(f: Function, a: Value, b: Value) -> Value:
+    """Returns log(exp(a) + exp(b)) as ``jnp.logaddexp`` computes it."""
+    apart = f.sub(a, b)
+    more = elementary.FUNCTIONS["log1p"](f, elementary.FUNCTIONS["exp"](f, f.neg(f.intrinsic("fabs", apart))))
+    # The difference is NaN if either is NaN or both are the same infinity, which then is the result.
+    return f.select(f.is_nan(apart), f.add(a, b), f.add(extreme(f, "max", a, b, True), more))
+
+
 @_rule("select_n")
 def _select(f: Function, eqn, which, *cases):
     if which.kind == "i1":
@@ -252,13 +260,6 @@ def _pow(f: Function, eqn, a, b):
     return elementary.FUNCTIONS["pow"](f, a, b)
 
 
-@_rule("log2")
-def _log2(f: Function, eqn, a):
-    """Computes log2 as jnp.log2 did before it became a primitive (jax 0.11)."""
-    log = elementary.FUNCTIONS["log"]
-    return f.div(log(f, a), log(f, f.constant(2.0, a.kind)))
-
-
 @_rule("polynomial")
 def _polynomial(f: Function, eqn, a, *coefficients):
     """Evaluates a polynomial by Horner's rule; the constant term comes first."""
@@ -276,6 +277,11 @@ def _population_count(f: Function, eqn, a):
 @_rule("clz")
 def _clz(f: Function, eqn, a):
     return f.intrinsic("ctlz", a, flags=("false",))
+
+
+@_rule("reduce_precision")
+def _reduce_precision(f: Function, eqn, a):
+    return rounded(f, a, eqn.params["exponent_bits"], eqn.params["mantissa_bits"])
 
 
 @_rule("convert_element_type")

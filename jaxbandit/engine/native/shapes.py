@@ -48,6 +48,11 @@ def reshaped(low, equation, source: Array, shape) -> Array:
 def _slice(low, equation, source: Array):
     starts = equation.params["start_indices"]
     strides = equation.params["strides"] or (1,) * len(starts)
+    return [_cut(low, equation, source, starts, strides, _aval(equation).shape)]
+
+
+def _cut(low, equation, source: Array, starts, strides, shape) -> Array:
+    """Returns the entries from ``starts`` on, one in every ``strides``."""
 
     def element(index):
         scope = low.scope
@@ -55,7 +60,7 @@ def _slice(low, equation, source: Array):
             tuple(scope.plus(scope.times(i, s), b) for i, s, b in zip(index, strides, starts, strict=True))
         )
 
-    return [low.make(equation, _aval(equation).shape, source.dtype, element, [(source, "once")], 0)]
+    return low.make(equation, shape, source.dtype, element, [(source, "once")], 0)
 
 
 def _transpose(low, equation, source: Array):
@@ -126,10 +131,15 @@ def _split(low, equation, source: Array):
 
 def _pad(low, equation, source: Array, fill: Array):
     config, aval = equation.params["padding_config"], _aval(equation)
-    if any(before < 0 or after < 0 for before, after, _ in config):
-        raise KeyError("pad by less than nothing")
-    places = {axis: (before, inside + 1) for axis, (before, _, inside) in enumerate(config)}
-    return [_joined(low, aval, [(source, places)], fill.at(()))]
+    befores, steps = [before for before, _, _ in config], [inside + 1 for _, _, inside in config]
+    # A negative width cuts entries off: those from ``firsts`` to before ``ends`` remain.
+    firsts = [max(-(before // step), 0) for before, step in zip(befores, steps, strict=True)]
+    ends = [-((before - n) // step) for before, step, n in zip(befores, steps, aval.shape, strict=True)]
+    kept = [max(min(end, n) - first, 0) for first, end, n in zip(firsts, ends, source.shape, strict=True)]
+    if tuple(kept) != source.shape:
+        source = _cut(low, equation, source, firsts, [1] * len(kept), kept)
+    places = [(before + first * step, step) for before, first, step in zip(befores, firsts, steps, strict=True)]
+    return [_joined(low, aval, [(source, dict(enumerate(places)))], fill.at(()))]
 
 
 def _joined(low, aval, parts, fill: Value | None = None) -> Array:

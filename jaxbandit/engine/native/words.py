@@ -88,41 +88,61 @@ def _seed(low, equation, seed: Array):
     return _inlined(low, words, seed)
 
 
+def _gamma(low, equation, key: Array, shape: Array):
+    """Draws from gamma laws by JAX's own rejection sampler, entry by entry."""
+    _check(equation)
+
+    def gamma(data, shape):
+        return equation.primitive.impl(jax.random.wrap_key_data(data, impl="threefry2x32"), shape, **equation.params)
+
+    return _inlined(low, gamma, key, shape)
+
+
 def _check(equation) -> None:
-    aval = equation.invars[0].aval
-    impl = getattr(getattr(aval.dtype, "_impl", None), "name", "fry")
+    impl = getattr(getattr(equation.invars[0].keys, "_impl", None), "name", "fry")
     if "fry" not in impl:
         raise KeyError(f"random bits of the generator {impl}")
 
 
-def is_key(atom: Any) -> bool:
-    """Returns whether a variable holds JAX keys."""
-    return jnp.issubdtype(atom.aval.dtype, jax.dtypes.prng_key)
+def _holds_keys(atom: Any) -> bool:
+    return getattr(atom, "keys", None) is not None
+
+
+# Primitives whose parameters are the same for keys as for their words.
+_SAME_FOR_KEYS = (
+    *("squeeze", "reshape", "unstack", "concatenate", "stack", "expand_dims", "rev", "split", "copy", "copy_p"),
+    *("select_n", "cond", "while", "scan"),
+)
 
 
 def stored(equation: program.Equation) -> program.Equation:
     """Returns the equation for stored keys: an array of keys has a last axis of two words."""
-    name, params = equation.primitive.name, dict(equation.params)
-    if not any(is_key(atom) for atom in equation.outvars) or name.startswith("random_"):
+    name, params, invars = equation.primitive.name, dict(equation.params), list(equation.invars)
+    if not any(_holds_keys(atom) for atom in equation.outvars) or name.startswith("random_"):
         return equation
+    zero = program.Literal(np.int32(0), jax.ShapeDtypeStruct((), np.int32))
+    rank = len(equation.outvars[0].aval.shape) - 1
     if name == "slice":
         params["start_indices"], params["limit_indices"] = (*params["start_indices"], 0), (*params["limit_indices"], 2)
         params["strides"] = params["strides"] and (*params["strides"], 1)
     elif name == "broadcast_in_dim":
-        rank = len(params["shape"])
         params["shape"], params["broadcast_dimensions"] = (*params["shape"], 2), (*params["broadcast_dimensions"], rank)
     elif name == "transpose":
-        params["permutation"] = (*params["permutation"], len(params["permutation"]))
+        params["permutation"] = (*params["permutation"], rank)
     elif name == "dynamic_slice":
+        params["slice_sizes"], invars = (*params["slice_sizes"], 2), [*invars, zero]
+    elif name == "dynamic_update_slice":
+        invars = [*invars, zero]
+    elif name == "gather":
+        numbers = params["dimension_numbers"]
+        params["dimension_numbers"] = numbers._replace(offset_dims=(*numbers.offset_dims, rank))
         params["slice_sizes"] = (*params["slice_sizes"], 2)
-        zero = program.Literal(np.int32(0), jax.ShapeDtypeStruct((), np.int32))
-        equation = dataclasses.replace(equation, invars=[*equation.invars, zero])
-    elif name not in ("squeeze", "reshape", "unstack", "concatenate", "stack", "expand_dims"):
+    elif name == "scatter":
+        numbers, last = params["dimension_numbers"], len(invars[2].aval.shape) - 1
+        params["dimension_numbers"] = numbers._replace(update_window_dims=(*numbers.update_window_dims, last))
+    elif name not in _SAME_FOR_KEYS:
         raise KeyError(f"{name} of keys")
-    for atom in equation.outvars:
-        if is_key(atom):
-            atom.aval = jax.ShapeDtypeStruct((*atom.aval.shape, 2), np.uint32)
-    return dataclasses.replace(equation, params=params)
+    return dataclasses.replace(equation, params=params, invars=invars)
 
 
 def _counts(low, equation):
@@ -145,4 +165,6 @@ RULES = {
     "random_split": _split,
     "random_fold_in": _fold_in,
     "random_seed": _seed,
+    "random_clone": _same,
+    "random_gamma": _gamma,
 }

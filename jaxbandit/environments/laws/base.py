@@ -57,7 +57,7 @@ class Law(abc.ABC):
 
     @property
     def symmetric(self) -> bool:
-        """Whether the noise around every mean is symmetric."""
+        """Whether the noise around every mean is known to be symmetric."""
         return False
 
     @abc.abstractmethod
@@ -79,7 +79,7 @@ class Law(abc.ABC):
         )
 
     def points(self, arm: int) -> Points:
-        """Returns losses and probabilities that stand for the law of an arm in expectations; on the host."""
+        """Returns losses and probabilities that represent the law of an arm in expectations; on the host."""
         return by_quantile(lambda below, above: self.quantile(below, above, arm))
 
     def moment(self, alpha: float) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxbandit import random
 from jaxbandit.environments.laws.base import Law, Located, of_arm
-from jaxbandit.environments.laws.points import Points, at
+from jaxbandit.environments.laws.points import Points, at, is_symmetric
 from jaxbandit.types import Array, Numbers, field, pytree
 
 
@@ -38,6 +38,11 @@ class Bernoulli(Located):
     def loss_range(self) -> tuple[float, float]:
         """The unit interval."""
         return 0.0, 1.0
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both losses of every arm are equally likely, or only one is possible."""
+        return all(is_symmetric(self.points(arm)) for arm in range(self.num_arms))
 
     def points(self, arm: int) -> Points:
         """Returns the two losses and their probabilities."""
@@ -102,6 +107,11 @@ class HardPair(Law):
         """From 0 to the large loss."""
         order = np.asarray(self.moment_order, np.float64)
         return 0.0, float(np.max((2 * np.asarray(self.gap, np.float64)) ** (-1 / (order - 1))))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both losses of every arm are equally likely, or only one is possible."""
+        return all(is_symmetric(self.points(arm)) for arm in range(self.num_arms))
 
     def points(self, arm: int) -> Points:
         """Returns the two losses and their probabilities."""

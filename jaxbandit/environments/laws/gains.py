@@ -8,7 +8,7 @@ from jax.core import Tracer
 
 from jaxbandit import random
 from jaxbandit.environments.laws.base import Law, Located, Symmetric, of_arm
-from jaxbandit.environments.laws.points import Points, at, is_truncated_nonnegative
+from jaxbandit.environments.laws.points import Points, at, is_symmetric, is_truncated_nonnegative
 from jaxbandit.types import Array, Numbers, field, pytree
 
 _LOST = 1e-3  # the share of the smallest gap that rounding of float32 may take from a jackpot's mean
@@ -95,7 +95,7 @@ class Reflected(Law):
         return of_arm(self.shift, arm) - self.law.loss(t, arm, key)
 
     def points(self, arm: int) -> Points:
-        """Returns losses and probabilities that stand for the law of an arm; on the host."""
+        """Returns losses and probabilities that represent the law of an arm; on the host."""
         values, weights = self.law.points(arm)
         return at(self.shift, arm) - values, weights
 
@@ -190,6 +190,11 @@ class Jackpot(Located):
         p, gain = of_arm(self.probability, arm), of_arm(self.gain, arm)
         constant = of_arm(self.arm_means, arm) + p * gain
         return jnp.where(random.deep_uniform(key) <= p, constant - gain, constant)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both losses of every arm are equally likely, or only one is possible."""
+        return all(is_symmetric(self.points(arm)) for arm in range(self.num_arms))
 
     def points(self, arm: int) -> Points:
         """Returns the two losses and their probabilities."""

@@ -52,6 +52,16 @@ def mixed(parts: list[tuple[float, Points]]) -> Points:
     return values, np.concatenate([share * points[1] for share, points in parts])
 
 
+def is_symmetric(points: Points) -> bool:
+    """Returns whether a law of finitely many losses is symmetric around its mean, up to rounding."""
+    levels, places = np.unique(points[0], return_inverse=True)
+    shares = np.bincount(places, points[1])
+    levels, shares = levels[shares > 0], shares[shares > 0]
+    centred = levels - shares @ levels
+    slack = 1e-9 * np.max(np.abs(levels))
+    return bool(np.allclose(centred, -centred[::-1], 0, slack) and np.allclose(shares, shares[::-1], 0, 1e-9))
+
+
 def is_truncated_nonnegative(points: Points) -> bool:
     """Returns whether E[l 1(|l| > M)] >= 0 for every M >= 0, up to rounding."""
     values, weights = points

@@ -114,7 +114,7 @@ class Stable(Symmetric):
         return of_arm(self.arm_means, arm) + of_arm(self.scale, arm) * noise
 
     def points(self, arm: int) -> Points:
-        """Returns losses and probabilities that stand for the law of an arm: a product rule over the draws of loss."""
+        """Returns losses and probabilities that represent the law of an arm: a product rule over the draws of loss."""
         a, quarter = at(self.tail_index, arm), math.pi / 2
         u, _, weight_u = (part[:, None] for part in uniforms(np.arange(-80, 61) * 0.05))
         v, rest_v, weight_v = uniforms(np.arange(-25, 26) * 0.08)
@@ -204,7 +204,7 @@ class OutlierMixture(Symmetric):
         return of_arm(self.arm_means, arm) + scale * random.normal(key_noise)
 
     def points(self, arm: int) -> Points:
-        """Returns losses and probabilities that stand for the law of an arm; on the host."""
+        """Returns losses and probabilities that represent the law of an arm; on the host."""
         mean, share = at(self.arm_means, arm), at(self.outlier_probability, arm)
         scales = at(self.scale, arm), at(self.outlier_scale, arm)
         parts = [by_quantile(lambda b, a, s=scale: mean + s * normal_quantile(b, a)) for scale in scales]

@@ -118,6 +118,19 @@ class Moved(Schedule):
         """Whether the law is truncated non-negative at the lowest and at the highest means."""
         return all(self.law.with_means(means).truncated_nonnegative for means in (self.lowest, self.highest))
 
+    @property
+    def loss_range(self) -> tuple[float, float]:
+        """The smallest interval that holds the losses at the lowest and at the highest means."""
+        lows, highs = zip(
+            *(self.law.with_means(means).loss_range for means in (self.lowest, self.highest)), strict=True
+        )
+        return min(lows), max(highs)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the law's noise is symmetric at the lowest and at the highest means."""
+        return all(self.law.with_means(means).symmetric for means in (self.lowest, self.highest))
+
     def moment(self, alpha: float) -> float:
         """Returns the law's moment bound at the means furthest from 0."""
         return max(self.law.with_means(means).moment(alpha) for means in (self.lowest, self.highest))

@@ -18,7 +18,7 @@ from jaxbandit.engine.native.elementary.error_functions import erf, erf_inv, erf
 from jaxbandit.engine.native.elementary.exponentials import exp, exp2, expm1, logistic
 from jaxbandit.engine.native.elementary.gamma_functions import digamma, lgamma
 from jaxbandit.engine.native.elementary.hyperbolics import acosh, asinh, atanh, cosh, sinh, tanh
-from jaxbandit.engine.native.elementary.logarithms import log, log1p
+from jaxbandit.engine.native.elementary.logarithms import log, log1p, log2
 from jaxbandit.engine.native.elementary.powers import cbrt, pow, rsqrt
 from jaxbandit.engine.native.elementary.trigonometry import acos, asin, atan, atan2, cos, sin, tan
 from jaxbandit.engine.native.emit import Value
@@ -26,7 +26,7 @@ from jaxbandit.engine.native.emit import Value
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     function.__name__: function
     for function in (
-        exp, exp2, expm1, log, log1p, pow, sin, cos, tan, tanh, sinh, cosh, asin, acos, atan, atan2, asinh, acosh,
+        exp, exp2, expm1, log, log1p, log2, pow, sin, cos, tan, tanh, sinh, cosh, asin, acos, atan, atan2, asinh, acosh,
         atanh, erf, erfc, erf_inv, lgamma, digamma, cbrt, logistic, rsqrt,
     )
 }  # fmt: skip

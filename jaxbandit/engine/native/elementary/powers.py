@@ -3,38 +3,13 @@
 import math
 
 from jaxbandit.engine.native.elementary.exponentials import EXP_RANGES, clamp, exp_near_zero, reduce_exp, scale
-from jaxbandit.engine.native.elementary.logarithms import log_ends, log_sum, split
+from jaxbandit.engine.native.elementary.logarithms import log_ends, log_pair, log_sum, split
 from jaxbandit.engine.native.elementary.number import Number, by_double, each_precision, fma, horner, where
-from jaxbandit.engine.native.elementary.pairs import fast_two_sum, pair_product
 
-# (2 * atanh(s) / s - 2 - 2 * z / 3) / z**2, z = s**2 <= 0.04: relative error 2**-69 in atanh(s).
-ATANH_TAIL_TERMS = (
-    0.3999999999999972, 0.2857142857157984, 0.22222222190797444, 0.18181821566722162, 0.15384404601387536,
-    0.13341202707668046, 0.11591484452609108, 0.1257681392107682,
-)  # fmt: skip
-TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 # m**(-1/3) for 0.235 <= m <= 3.8: relative error 2**-5.4, a start for iterations.
 INVERSE_CBRT_TERMS = (
     1.9434565026821677, -1.785757391226578, 1.1058625419832337, -0.3134585854852722, 0.032277570508801395,
 )  # fmt: skip
-
-
-def _log_pair(x: Number) -> tuple[Number, Number]:
-    """Returns log(x) for positive finite x as a sum of two numbers; relative error about 2**-64."""
-    t, k = split(x)
-    denominator, rest = fast_two_sum(t.lift(2.0), t)
-    reciprocal = 1.0 / denominator
-    s = t * reciprocal
-    s = (s, fma(-s, rest, fma(-s, denominator, t)) * reciprocal)
-    # 2 * atanh(s) = s * (2 + z * (2/3 + z * tail)): only the tail is small enough for plain float64.
-    z = pair_product(s, s)
-    inner, error = fast_two_sum(t.lift(TWO_THIRDS[0]), z[0] * horner(z[0], *ATANH_TAIL_TERMS))
-    product = pair_product(z, (inner, error + TWO_THIRDS[1]))
-    factor, error = fast_two_sum(t.lift(2.0), product[0])
-    logarithm = pair_product(s, (factor, error + product[1]))
-    high, low = t.format.ln_2
-    total, error = fast_two_sum(k * high, logarithm[0])
-    return total, error + fma(k, low, logarithm[1])
 
 
 def _power(x: Number, y: Number, logarithm: tuple[Number, Number | float]) -> Number:
@@ -59,7 +34,7 @@ def _power(x: Number, y: Number, logarithm: tuple[Number, Number | float]) -> Nu
 def pow(x: Number, y: Number) -> Number:
     """Returns x to the power of y."""
     if x.kind == "double":
-        return _power(x, y, _log_pair(abs(x)))
+        return _power(x, y, log_pair(*split(abs(x))))
     x, y = x.cast("fpext", "double"), y.cast("fpext", "double")
     return _power(x, y, (log_sum(*split(abs(x))), 0.0)).cast("fptrunc", "float")
 
