@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jaxbandit.studies.shipped import study_path
+from jaxbandit.studies.shipped import shipped
 
 RESULTS = pathlib.Path("results")  # the parent of all default directories
 FORMATS, BAND = "pdf,png", "normal"
@@ -49,7 +49,7 @@ Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="Draw bands t
 
 def results_directory(study: pathlib.Path, out: pathlib.Path | None, quick: bool) -> pathlib.Path:
     """Returns the results directory; the default of a quick run is its own, because it plays other rounds."""
-    name = study_path(study).stem
+    name = study.stem.lower() if not study.exists() and study.stem.lower() in shipped() else study.stem
     return out or RESULTS / (f"{name}-quick" if quick else name)
 
 

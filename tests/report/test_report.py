@@ -306,7 +306,7 @@ def test_every_table_of_the_page_says_who_is_outside(tmp_path):
     first = "uniinf[initial_scale=1]"
     ds.attrs["outside"] = assumptions.as_attribute([(first, str(label)) for label in ds.environment.values[:2]])
     page = written(ds, tmp_path, environments=environments_of(ds))
-    assert "uniINF[initial_scale=1] (outside its assumptions in 2 of 3) has the least mean regret in 3 of 3" in page
+    assert "uniINF, S₁ = 1 (outside its assumptions in 2 of 3) has the least mean regret in 3 of 3" in page
     mark = '<span class="mark open">outside its assumptions</span>'
     growth, numbers = (page[page.index(f'id="{name}"') :] for name in ("growth-of-regret", "all-numbers"))
     ranking, quantiles = numbers.split("<h3>Quantiles of final regret</h3>")
@@ -316,4 +316,4 @@ def test_every_table_of_the_page_says_who_is_outside(tmp_path):
     assert [mark in summary for summary in summaries] == [True, True, False]
     ds.attrs["outside"] = assumptions.as_attribute([(first, str(ds.environment.values[0]))])
     alone = written(ds.isel(policy=[0]), tmp_path, environments=environments_of(ds))
-    assert "uniINF[initial_scale=1] (outside its assumptions) has a mean regret of" in alone
+    assert "uniINF, S₁ = 1 (outside its assumptions) has a mean regret of" in alone
