@@ -71,3 +71,8 @@ def test_basic_colours_differ_for_colour_blind_readers():
         seen = [np.clip(np.asarray(matrix) @ looks._linear(colour), 0, 1) for colour in style.COLOURS]
         lab = [looks._TO_LAB @ np.cbrt(looks._TO_CONES @ linear) for linear in seen]
         assert min(np.linalg.norm(one - other) for one, other in itertools.combinations(lab, 2)) > 0.06
+
+
+def test_policies_that_are_often_drawn_together_differ_in_colour():
+    found = style.looks(["robust_ucb", "robust_moss", "ada_hedge", "uniinf", "htinf"])
+    assert len({look["color"] for look in found}) == 5
