@@ -36,7 +36,11 @@ def check_whole(name: str, value: Any, least: int, why: str = "") -> None:
     """Raises unless ``value`` is a whole number of at least ``least``."""
     if isinstance(value, float) and value.is_integer() and value >= least:
         raise ValueError(f"{name} must be a whole number, got {value!r}; write {int(value)}")
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+    if isinstance(value, str) and value.strip().isdecimal() and int(value) >= least:
+        raise ValueError(f"{name} must be a whole number, got the text {value!r}; write {int(value)}, without quotes")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+    if value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}" + (f"; {why}" if why else ""))
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import platform
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from jaxbandit.dataset import labels, results
 from jaxbandit.dataset.pairs import checked_pair
 from jaxbandit.engine import Engine, Job, Sink, Timing, by_program, measure_names, run_job
 from jaxbandit.environments import ENVIRONMENTS
-from jaxbandit.grid import Grid, as_grid, for_run, registry_name, suggest
+from jaxbandit.grid import Grid, as_grid, for_run, registry_name, suggest, written
 from jaxbandit.policies import POLICIES
 from jaxbandit.progress import bar
 from jaxbandit.random import PRNG
@@ -98,7 +99,10 @@ def simulate(
     ]
     violated = assumptions.sentences(pairs)
     assumptions.warn(violated, study.environments, stacklevel=2)
-    attrs["warnings"] = "\n".join(violated)
+    broken = study.broken()
+    for sentence in broken:
+        warnings.warn(sentence, stacklevel=2)
+    attrs["warnings"] = "\n".join([*violated, *broken])
     named = itertools.product(labels.labels(named_policies), labels.labels(named_environments))
     outside = [names for names, pair in zip(named, pairs, strict=True) if assumptions.is_outside(pair)]
     attrs["outside"] = assumptions.as_attribute(outside)
@@ -142,6 +146,23 @@ class _Study:
         if self.trace:
             coords |= {"traced_seed": np.arange(self.trace), "t": np.arange(1, self.rounds[-1] + 1)}
         return coords
+
+    def broken(self) -> list[str]:
+        """Returns a sentence for every class of policies with games whose ``failed`` is not 0."""
+        found, total = [], len(self.environments) * self.num_seeds
+        for cls in dict.fromkeys(map(type, self.policies)):
+            mine = [n for n, policy in enumerate(self.policies) if type(policy) is cls]
+            failed = self.variables["failed"][mine]
+            since = failed[failed > 0]
+            if since.size:
+                each = self.keep == "seeds"  # a summary has only the number of such games
+                count, first = (since.size, f", the first in round {since.min()}") if each else (int(since.sum()), "")
+                found.append(
+                    f"{count} of {len(mine) * total} games of {cls.__name__} are broken{first}: its probabilities are "
+                    "negative, not finite or do not sum to 1, or its state is not finite; call jb.check(policy), which "
+                    "shows the first such round, and return for example jax.nn.softmax(scores)"
+                )
+        return found
 
     def _sink(self, places: Sequence[tuple[int, int]]) -> Sink:
         """Returns a function that stores blocks, which come in lane order; a summary needs all seeds of a pair.
@@ -208,7 +229,7 @@ def _listed(given: Any, name: str, protocol: tuple[str, ...], registry: Mapping[
         for point in entry.points if isinstance(entry, Grid) else [entry]:
             missing = [method for method in protocol if not hasattr(point, method)]
             if isinstance(point, type):
-                raise ValueError(f"{name} is the class {point.__name__}; pass an instance: jb.{point.__name__}(...)")
+                raise ValueError(f"{name} is the class {point.__name__}; pass an instance: {written(point)}(...)")
             if isinstance(point, str):
                 raise ValueError(f"{name} is the text {point!r}; pass an object, such as jb.UniINF(horizon=...)")
             if missing and type(point) in {"policy": ENVIRONMENTS, "environment": POLICIES}[name].values():

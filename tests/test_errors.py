@@ -1,6 +1,7 @@
 """Bad input is refused at once, with the field, the value and the remedy."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,12 +10,18 @@ import jaxbandit as jb
 from jaxbandit.checks import check_history
 from jaxbandit.store import assemble
 from jaxbandit.studies import study
+from jaxbandit.types import pytree
 
 POLICY, ENVIRONMENT = jb.UniINF(horizon=10), jb.Bernoulli(means=[0.2, 0.5])
 
 CALLS = {
     "horizon too short": ({"horizon": 1}, r"horizon must be a whole number >= 2, got 1"),
     "horizon not whole": ({"horizon": 10.5}, r"horizon must be a whole number.*10.5"),
+    "horizon as text": (
+        {"horizon": "10"},
+        r"horizon must be a whole number, got the text '10'; write 10, without quotes",
+    ),
+    "horizon in words": ({"horizon": "ten"}, r"horizon must be a whole number >= 2, got 'ten'$"),
     "no seeds": ({"num_seeds": 0}, r"num_seeds must be a whole number >= 1, got 0"),
     "negative seed": ({"seed": -1}, r"seed must be a whole number >= 0, got -1"),
     "seed too large": ({"seed": 2**64}, r"seed must be below 2\^64"),
@@ -83,6 +90,8 @@ def test_objects(make, message):
 def test_a_class_is_not_a_policy():
     with pytest.raises(ValueError, match=r"pass an instance: jb.UniINF\(...\)"):
         jb.simulate(jb.UniINF, ENVIRONMENT, horizon=10, num_seeds=2)
+    with pytest.raises(ValueError, match=r"policy is the class Plain; pass an instance: Plain\(...\)"):
+        jb.simulate(Plain, ENVIRONMENT, horizon=10, num_seeds=2)
     with pytest.raises(ValueError, match="UniINF is no environment; call simulate"):
         jb.simulate(POLICY, POLICY, horizon=10, num_seeds=2)
     with pytest.raises(ValueError, match="environment must have num_arms, means, loss; 3 lacks"):
@@ -324,6 +333,31 @@ def test_a_bound_the_environment_violates_is_said(order, bound, message):
     with pytest.warns(UserWarning, match=message):
         ds = jb.simulate(policies, ENVIRONMENT_15, horizon=10, num_seeds=2)
     assert ds.attrs["warnings"].startswith("HTINF is given")
+
+
+@pytree
+class Thrice:
+    """Puts a probability of 1 on each of three arms from round 4 on."""
+
+    def init(self, num_arms):
+        return jnp.int32(num_arms)
+
+    def probabilities(self, state, t, key):
+        return jnp.where(t < 4, 1 / 3, 1.0) * jnp.ones(3)
+
+    def update(self, state, t, x, arm, loss):
+        return state
+
+
+@pytest.mark.parametrize("keep", ["seeds", "summary"])
+def test_broken_games_are_counted_with_their_class_and_first_round(keep):
+    environment = jb.Bernoulli(means=[0.2, 0.5, 0.5])
+    with pytest.warns(UserWarning, match="games of Thrice are broken") as caught:
+        ds = jb.simulate([Thrice(), jb.Uniform()], environment, horizon=10, num_seeds=8, keep=keep)
+    assert len(caught) == 1 and str(caught[0].message) == ds.attrs["warnings"]
+    first = ", the first in round 4" if keep == "seeds" else ""
+    assert ds.attrs["warnings"].startswith(f"8 of 8 games of Thrice are broken{first}: its probabilities are negative")
+    assert "call jb.check(policy)" in ds.attrs["warnings"]
 
 
 def test_a_environment_without_a_choice_is_said():

@@ -36,8 +36,10 @@ def latex(text: str) -> str:
     Example:
       >>> latex(r"a_b & 10 % \input{x}, σ = 2")
       'a\\_b \\& 10 \\% \\textbackslash{}input\\{x\\}, $\\sigma$ = 2'
+      >>> latex("uniINF, S₁ = 4")
+      'uniINF, $S_1$ = 4'
     """
-    return "".join(_LATEX.get(char, char) for char in plain(text))
+    return "".join(_LATEX.get(char, char) for char in plain(text)).replace("S$_1$", "$S_1$")
 
 
 def markdown(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The summary of a study at the end of its games, and sentences about failed games."""
+"""The summary of a study at the end of its games, and sentences about broken games."""
 
 from collections.abc import Iterator
 
@@ -31,10 +31,10 @@ def final_summary(ds: xr.Dataset) -> xr.Dataset:
 
 
 def failures(stats: xr.Dataset) -> Iterator[str]:
-    """Yields a sentence for every policy with failed games, and one for infinite losses."""
+    """Yields a sentence for every policy with broken games, and one for infinite losses."""
     for policy in stats.policy.values:
         count = int(stats.failed.sel(policy=policy).clip(min=0).sum())  # -1: not played yet
         if count > 0:
-            yield f"{count} games of {policy} failed: their state was not finite (see `failed`)"
+            yield f"broken games: {count:,} of {policy}, whose state was not finite (`failed` has the first such round)"
     if stats.attrs.get("infinite_losses"):
         yield f"{stats.attrs['infinite_losses']} games suffered an infinite loss; their `loss` is inf"

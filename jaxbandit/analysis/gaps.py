@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import growth, risk, statistics
+from jaxbandit.dataset.labels import readable
 
 NUM_RESAMPLES = 400
 
@@ -64,7 +65,7 @@ def families(environments: Mapping[str, Any]) -> list[Family]:
             order = dict(fields).get("moment_order")
             found.append(
                 Family(
-                    label=_label(members[0][1].split("[")[0], dict(fields)),
+                    label=_label(readable(members[0][1])[0], dict(fields)),
                     num_arms=environment.num_arms,
                     moment_order=None if order is None else float(order),
                     labels=tuple(label for _, label in members),

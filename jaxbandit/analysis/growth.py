@@ -113,7 +113,8 @@ def exponent(
 
     Figures, the report and the measured table show this number and no other. ``model_error`` tells how far the
     curve is from a power: half the difference between the slopes over the first and the second half of the window.
-    More digits than it allows have no meaning, see ``exponent_text``.
+    More digits than it allows have no meaning, see ``exponent_text``. If mean regret falls inside the window, as it may
+    in an environment that changes, there is no exponent.
 
     Args:
       regret: An array with dimensions ``seed`` and ``round``.
@@ -122,7 +123,7 @@ def exponent(
       seed: Seed of the resampling.
 
     Returns:
-      ``slope``, ``stderr``, ``low``, ``high`` and ``model_error``.
+      ``slope``, ``stderr``, ``low``, ``high`` and ``model_error``, NaN if mean regret ``falls``.
     """
     last = float(regret["round"][-1])
     first = last / 2**LAST_DOUBLINGS
@@ -133,7 +134,10 @@ def exponent(
         values = [mean.dot(_weights(log_t, np.log(t)), dim="round") for t in at]
         early, late = (np.log(after / before) for before, after in itertools.pairwise(values))
     half = LAST_DOUBLINGS / 2 * np.log(2)
-    return found.assign(model_error=abs(late - early) / half / 2)
+    found = found.assign(model_error=abs(late - early) / half / 2)
+    window = mean.isel(round=np.flatnonzero(regret["round"].values >= first))
+    falls = (window.diff("round") < 0).any("round")
+    return found.where(~falls).assign(falls=falls).assign_attrs(found.attrs)
 
 
 def exponent_text(value: float, low: float, high: float, model_error: float) -> str:
@@ -145,8 +149,13 @@ def exponent_text(value: float, low: float, high: float, model_error: float) -> 
     """
     if math.isnan(value):
         return ""
-    digits = 1 if max((high - low) / 2, model_error) >= 0.05 else 2
+    digits = exponent_digits(low, high, model_error)
     return f"T^{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def exponent_digits(low: float, high: float, model_error: float) -> int:
+    """Returns the digits of an exponent that its interval and its model error allow: 1 or 2."""
+    return 1 if max((high - low) / 2, model_error) >= 0.05 else 2
 
 
 def gain_ratio(regret: xr.DataArray, *, level: float = 0.95, entries: int = 1, cells: int | None = None) -> xr.Dataset:

@@ -1,4 +1,4 @@
-"""The outcome of every pair of a study at its last round: the mean with its error, the risk, and the failures."""
+"""The outcome of every pair of a study at its last round: the mean with its error, the risk, and broken games."""
 
 import dataclasses
 import math
@@ -33,9 +33,11 @@ class Outcome:
       high: The upper limit.
       median: The median over seeds.
       tail: The 99 % quantile over seeds; NaN if the results lack it.
-      failure: The share of games whose regret exceeds T times the smallest gap over 4, with exact 95 % limits; NaN
+      lost: The share of lost games, whose regret exceeds T times the smallest gap over 4, with exact 95 % limits; NaN
         if the environment has no constant gap or the results keep no seeds.
-      failed: Games whose state was not finite.
+      telling: Whether a policy wins its median game in this environment. If none does, the gap is too small for the
+        horizon, and readers see no share of lost games.
+      failed: Broken games: games whose state was not finite.
       multiple: Mean regret over the asymptotic lower bound times log T; NaN if no bound binds the policy here.
       outside: Whether the policy is outside its assumptions.
       values: The swept values of the pair.
@@ -51,7 +53,8 @@ class Outcome:
     high: float
     median: float
     tail: float
-    failure: tuple[float, float, float]
+    lost: tuple[float, float, float]
+    telling: bool
     failed: int
     multiple: float
     outside: bool
@@ -69,7 +72,7 @@ class Outcome:
             "regret_median": self.median,
             "regret_q99": self.tail,
         }
-        numbers |= dict(zip(("failure_rate", "failure_low", "failure_high"), self.failure, strict=True))
+        numbers |= dict(zip(("lost_rate", "lost_low", "lost_high"), self.lost, strict=True))
         numbers["multiple_of_bound"] = self.multiple
         row |= {name: _finite(value) for name, value in numbers.items()}
         row |= {"failed": self.failed, "outside_assumptions": self.outside}
@@ -84,7 +87,7 @@ def outcomes(
     Args:
       ds: A dataset by ``policy`` and ``environment``, with every seed or as a summary.
       stats: Its ``final_summary``, if that has been computed.
-      environments: The environments by label, for failure rates and lower bounds; by default those of the study
+      environments: The environments by label, for lost games and lower bounds; by default those of the study
         that the dataset carries, if they can be rebuilt without importing anything.
     """
     stats = final.final_summary(ds) if stats is None else stats
@@ -93,11 +96,12 @@ def outcomes(
     found = []
     for environment in map(str, stats.environment.values):
         gaps = risk.gaps_of(known[environment]) if environment in known else None
-        for policy in map(str, stats.policy.values):
-            at = at_the_end(stats.sel(policy=policy, environment=environment))
+        ends = {str(p): at_the_end(stats.sel(policy=p, environment=environment)) for p in stats.policy.values}
+        telling = gaps is not None and any(risk.tells([_median(at)], int(at["round"]), gaps) for at in ends.values())
+        for policy, at in ends.items():
             pair = policy, environment
             bound = times.get(pair, math.nan)
-            found.append(_outcome(*pair, at, _failure(ds, at, gaps), bound, pair in outside))
+            found.append(_outcome(*pair, at, _lost(ds, at, gaps), telling, bound, pair in outside))
     return found
 
 
@@ -118,7 +122,7 @@ def recorded_environments(ds: xr.Dataset) -> dict[str, Any]:
     return dict(zip(labels, points, strict=True)) if len(labels) == len(points) else {}
 
 
-def _failure(ds: xr.Dataset, at: xr.Dataset, gaps: risk.Gaps | None) -> tuple[float, float, float]:
+def _lost(ds: xr.Dataset, at: xr.Dataset, gaps: risk.Gaps | None) -> tuple[float, float, float]:
     if gaps is None or "regret" not in ds or "seed" not in ds.regret.dims:
         return NONE
     where = {"policy": at.policy.item(), "environment": at.environment.item(), "round": at["round"].item()}
@@ -129,11 +133,16 @@ def _failure(ds: xr.Dataset, at: xr.Dataset, gaps: risk.Gaps | None) -> tuple[fl
     return float(rate.probability), float(rate.low), float(rate.high)
 
 
+def _median(at: xr.Dataset) -> float:
+    return float(at.regret_quantile.sel(quantile=0.5)) if 0.5 in at["quantile"].values else math.nan
+
+
 def _outcome(
     policy: str,
     environment: str,
     at: xr.Dataset,
-    failure: tuple[float, float, float],
+    lost: tuple[float, float, float],
+    telling: bool,
     multiple: float,
     outside: bool,
 ) -> Outcome:
@@ -147,9 +156,10 @@ def _outcome(
         stderr=float(at.regret_stderr),
         low=float(at.regret_low),
         high=float(at.regret_high),
-        median=quantiles.get(0.5, math.nan),
+        median=_median(at),
         tail=quantiles.get(TAIL, math.nan),
-        failure=failure,
+        lost=lost,
+        telling=telling,
         failed=max(0, int(at.failed)),  # -1: not played yet
         multiple=multiple,
         outside=outside,

@@ -1,13 +1,13 @@
-"""Rare failures: how often a game goes wrong, whether a sample can carry its mean, and what a win in the mean needs.
+"""Lost games: how often a game goes wrong, whether a sample can carry its mean, and what a win in the mean needs.
 
 A policy that settles on a wrong arm in one game of two hundred has a fine mean in most samples of a hundred games. No
-test of a mean can see failures that did not occur. So two questions are answered apart: who does better in the usual
+test of a mean can see lost games that did not occur. So two questions are answered apart: who does better in the usual
 game (an exact sign test of paired differences), and who does better in the mean, claimed only if the win survives the
-largest failure rate that the games allow, times the largest loss.
+largest share of lost games that the games allow, times the largest loss.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from jaxbandit.analysis.ranks import holm
 from jaxbandit.dataset.labels import environment_labels
 from jaxbandit.game import is_stationary
 
-SHARE = 4  # a game has failed if its regret exceeds T times the smallest gap over this
+SHARE = 4  # a game is lost if its regret exceeds T times the smallest gap over this
 MOST_SKEW = 0.2  # skewness over sqrt(n) beyond which an interval of the mean is short of its level
 MOST_WEIGHT = 0.25  # share of the variance beyond which a single game decides the mean
 MOST_SEEDS = 1 << 34
@@ -44,7 +44,7 @@ def gaps_of(environment: Any) -> Gaps | None:
 def failure_rate(regret: xr.DataArray, gaps: Gaps, *, level: float = 0.95) -> xr.Dataset:
     """Returns P(R_T > T Delta / 4) with exact limits; Delta is the smallest gap.
 
-    A game with that much regret has played wrong arms for a quarter of its rounds or more.
+    A game with that much regret is *lost*: it has played wrong arms for a quarter of its rounds or more.
 
     Args:
       regret: An array with dimensions ``seed`` and ``round``.
@@ -57,6 +57,15 @@ def failure_rate(regret: xr.DataArray, gaps: Gaps, *, level: float = 0.95) -> xr
     last = regret.isel(round=-1)
     threshold = float(last["round"]) * gaps.smallest / SHARE
     return statistics.exceedance(last, [threshold], level=level).isel(threshold=0, drop=True)
+
+
+def tells(medians: Iterable[float], rounds: float, gaps: Gaps) -> bool:
+    """Returns whether the share of lost games tells policies apart: a policy wins its median game.
+
+    If the median regret of every policy exceeds T Delta / 4, the gap is too small for the horizon: a lost game is then
+    the rule, and says nothing about a policy.
+    """
+    return any(median <= rounds * gaps.smallest / SHARE for median in medians)
 
 
 def fragile(samples: np.ndarray) -> np.ndarray:

@@ -12,14 +12,15 @@ import xarray as xr
 from jaxbandit.analysis import escapes
 from jaxbandit.analysis.multiples import NOTE
 from jaxbandit.analysis.outcomes import Outcome, outcomes
+from jaxbandit.analysis.rounding import fixed, place
 from jaxbandit.checks import check_choice
-from jaxbandit.dataset.labels import readable
+from jaxbandit.dataset.labels import shown
 from jaxbandit.dataset.results import labelled
 from jaxbandit.theory.assumptions import OUTSIDE
 
-NUMBERS = ("mean ± s.e.", "median", "99 %", "fails", "× bound")  # headings of the numbers
+NUMBERS = ("mean ± s.e.", "median", "99 %", "lost", "× bound")  # headings of the numbers
 NOTES = {
-    "fails": "fails: share of games with regret above T Δ / 4, Δ the smallest gap, with exact 95 % limits",
+    "lost": "lost: share of games with regret above T Δ / 4, Δ the smallest gap, with exact 95 % limits",
     "× bound": f"× bound: {NOTE}",
 }
 
@@ -27,22 +28,22 @@ NOTES = {
 def table(ds: xr.Dataset, format: str = "markdown", *, environments: Mapping[str, Any] | None = None) -> str:
     """Returns final regret of every policy in every environment as a table.
 
-    LaTeX and Markdown have the mean with its standard error, the median, the 99 % quantile, the failure rate and the
-    multiple of the asymptotic lower bound; a policy outside its assumptions has these words beside its name. CSV has
-    the same numbers unrounded, one pair a row, with limits, counts and swept values. Labels are escaped: none is read
-    as a command, as HTML or as a formula of a spreadsheet.
+    LaTeX and Markdown have the mean with its standard error, the median, the 99 % quantile, the share of lost games and
+    the multiple of the asymptotic lower bound; a policy outside its assumptions has these words beside its name. CSV
+    has the same numbers unrounded, one pair a row, with limits, counts and swept values. Labels are escaped: none is
+    read as a command, as HTML or as a formula of a spreadsheet.
 
     Args:
       ds: A dataset that ``simulate`` or ``load`` returned.
       format: ``"latex"`` (for a document that loads booktabs), ``"markdown"`` or ``"csv"``.
-      environments: The environments by label, for failure rates and bounds. Datasets of a study carry them.
+      environments: The environments by label, for lost games and bounds. Datasets of a study carry them.
 
     Example:
       >>> import jaxbandit as jb
       >>> environment = jb.Bernoulli(means=[0.2, 0.8])
-      >>> ds = jb.simulate([jb.Uniform()], [environment], horizon=100, num_seeds=64)
+      >>> ds = jb.simulate([jb.UCB1()], [environment], horizon=100, num_seeds=64)
       >>> print(jb.table(ds, environments={"bernoulli": environment}).splitlines()[0])
-      | environment | policy | mean ± s.e. | median | 99 % | fails |
+      | environment | policy | mean ± s.e. | median | 99 % | lost |
     """
     check_choice("format", format, tuple(WRITERS))
     return WRITERS[format](outcomes(labelled(ds), environments=environments))
@@ -100,7 +101,7 @@ WRITERS: dict[str, Callable[[Sequence[Outcome]], str]] = {"markdown": to_markdow
 def entries(found: Sequence[Outcome]) -> tuple[list[str], list[list[str]]]:
     """Returns the headings and the rows of a table for readers; a column that would be empty is left out."""
     heads = ["environment", "policy", *NUMBERS]
-    rows = [[_name(one.environment), _name(one.policy) + _remark(one), *number_entries(one)] for one in found]
+    rows = [[shown(one.environment), shown(one.policy) + _remark(one), *number_entries(one)] for one in found]
     kept = [n for n in range(len(heads)) if n < 3 or any(row[n] != "–" for row in rows)]
     return [heads[n] for n in kept], [[row[n] for n in kept] for row in rows]
 
@@ -112,11 +113,12 @@ def notes(heads: Sequence[str]) -> list[str]:
 
 def number_entries(one: Outcome) -> list[str]:
     """Returns the numbers under ``NUMBERS`` as text; regret has the digits that the error of the mean allows."""
-    place = _place(one.stderr, one.mean)
-    mean = _fixed(one.mean, place)
-    error = f" ± {_fixed(one.stderr, place)}" if math.isfinite(one.stderr) else ""  # one seed has none
+    at = place(one.stderr, one.mean)
+    mean = fixed(one.mean, at)
+    error = f" ± {fixed(one.stderr, at)}" if math.isfinite(one.stderr) else ""  # one seed has none
+    lost = rate_text(one.lost) if one.telling else "–"
     multiple = f"{one.multiple:.2g}" if math.isfinite(one.multiple) else "–"
-    return [f"{mean}{error}", _fixed(one.median, place), _fixed(one.tail, place), rate_text(one.failure), multiple]
+    return [f"{mean}{error}", fixed(one.median, at), fixed(one.tail, at), lost, multiple]
 
 
 def rate_text(rate: tuple[float, float, float]) -> str:
@@ -130,24 +132,6 @@ def rate_text(rate: tuple[float, float, float]) -> str:
         return "–"
     share, low, high = (np.format_float_positional(float(f"{100 * number:.2g}"), trim="-") for number in rate)
     return f"{share} % ({low} to {high})"
-
-
-def _place(error: float, value: float) -> int:
-    """Returns the power of ten to round to: two digits of the error, or four of the value if it has no error."""
-    if math.isfinite(error) and error > 0:
-        return math.floor(math.log10(error)) - 1
-    return math.floor(math.log10(abs(value))) - 3 if math.isfinite(value) and value else 0
-
-
-def _fixed(value: float, place: int) -> str:
-    """Returns a number rounded to a power of ten, with a true minus."""
-    if not math.isfinite(value):
-        return "–"
-    return f"{round(value, -place):,.{max(-place, 0)}f}".replace("-", "−")
-
-
-def _name(label: str) -> str:
-    return ", ".join(filter(None, readable(label)))
 
 
 def _remark(one: Outcome) -> str:

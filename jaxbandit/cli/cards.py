@@ -68,7 +68,7 @@ def registry_table(section: str, width: int | None = None) -> Table:
         except ValueError as error:  # a class of another package that cannot be imported
             rows[name] = str(error)
     table = new_table("name", "what it is", title=section)
-    room = None if width is None else width - max(map(len, rows), default=0) - 3
+    room = None if width is None else width - max(map(len, rows), default=0) - 4  # beside the rule between columns
     for name, about in rows.items():
         table.add_row(name, about if room is None else _shortened(about, room))
     return table
@@ -76,7 +76,7 @@ def registry_table(section: str, width: int | None = None) -> Table:
 
 def card(name: str) -> tuple[str, Table, str]:
     """Returns the title, the facts and a paste-ready entry of a policy or an environment."""
-    section, cls = _found(name)
+    section, name, cls = _found(name)
     facts = {"is": _first_line(cls)}
     if section == "policies" and name in GUARANTEES:
         row = GUARANTEES[name]
@@ -107,12 +107,16 @@ def _promised(row: Guarantee) -> str:
     return "; ".join(f"{order.bound} {where}{notes[where]}" for where, order in row.promises.items())
 
 
-def _found(name: str) -> tuple[str, type]:
-    known = {section: entries.names(section) for section in entries.REGISTRIES}
-    for section, names in known.items():
-        if name in names:
-            return section, entries.find_class(name, section, pathlib.Path())
-    every = [one for names in known.values() for one in names]
+def _found(name: str) -> tuple[str, str, type]:
+    """Returns the section, the registered name and the class of an entry, which may be called by its class or label."""
+    listed = [(section, one) for section in entries.REGISTRIES for one in entries.names(section)]
+    exact = [(section, one) for section, one in listed if one == name]
+    for section, one in exact or listed:
+        shipped = entries.REGISTRIES[section].get(one)
+        called = {one, getattr(shipped, "__name__", one), getattr(shipped, "label", one)}
+        if name.lower() in {other.lower() for other in called}:
+            return section, one, entries.find_class(one, section, pathlib.Path())
+    every = [one for _, one in listed]
     raise ValueError(f"there is no policy or environment {name!r}; {suggest(name, every)}")
 
 

@@ -82,7 +82,7 @@ def _verdict(ds, good: bool, broken: list[str], unseen: list[str]) -> str:
         where = f"{environments} environment{'s' * (environments != 1)}"
         return f"PASS: {facts} facts hold in all {rounds:,} seed-rounds in {where}"
     reasons = [f"violated: {', '.join(broken)}"] if broken else []
-    reasons += [f"{int(ds.failed.sum())} games failed"] if ds.failed.any() else []
+    reasons += [f"broken games: {int(ds.failed.sum()):,}"] if ds.failed.any() else []
     reasons += ["an expectation is above its bound"] if (ds.low > 0).any() else []
     reasons += [f"controls not detected: {', '.join(unseen)}"] if unseen else []
     return f"FAIL: {'; '.join(reasons)}"

@@ -4,12 +4,15 @@ import enum
 import functools
 import inspect
 import os
+import pathlib
 import shlex
 import sys
+import typing
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import typer
+import typer.models
 from rich.console import Console
 
 from jaxbandit.interrupt import InterruptedRunError, interruptible
@@ -41,6 +44,8 @@ def add_command(
       kept: The results that an interrupted command keeps, if the same command continues from them.
     """
     signature = inspect.signature(work)
+    for parameter in signature.parameters.values():
+        _name_value(parameter)
     shown = [parameter for parameter in signature.parameters.values() if parameter.name != "stop"]
 
     @functools.wraps(work)
@@ -52,6 +57,17 @@ def add_command(
 
     command.__signature__ = signature.replace(parameters=shown)  # pyright: ignore[reportAttributeAccessIssue]
     app.command(name, rich_help_panel=panel)(command)
+
+
+def _name_value(parameter: inspect.Parameter) -> None:
+    """Names the value of an option or argument in the help, unless it has a name: nothing for a flag, N for a count."""
+    kind, *about = typing.get_args(parameter.annotation) or (parameter.annotation,)
+    for info in about:
+        if isinstance(info, typer.models.ArgumentInfo) and info.metavar is None:
+            info.metavar = parameter.name.upper()
+        elif isinstance(info, typer.models.OptionInfo) and info.metavar is None:
+            kinds = {bool: "", int: "N", float: "X", pathlib.Path: "PATH"}
+            info.metavar = next((name for one, name in kinds.items() if one in (kind, *typing.get_args(kind))), "TEXT")
 
 
 def leave(kept: str = "") -> NoReturn:

@@ -49,6 +49,7 @@ add_command(app, reference.list_, Panel.REFERENCE, name="list")
 add_command(app, reference.inspect, Panel.REFERENCE)
 add_command(app, reference.doctor, Panel.REFERENCE)
 add_command(app, machine.bench, Panel.REFERENCE)
+COMMANDS = [info.name or getattr(info.callback, "__name__", "") for info in app.registered_commands]
 
 
 def _version(asked: bool) -> None:
@@ -81,10 +82,12 @@ def main() -> None:
     """Runs the command line; if the input is invalid, prints the error and exits with code 2."""
     warnings.showwarning = _show_warning
     try:
-        app()
+        code = app(standalone_mode=False)
     except (ValueError, StoreError, CardError) as error:
         _end(str(error))
     except Exception as error:
+        if hasattr(error, "format_message"):  # the command line itself is wrong
+            _end(errors.of_usage(error, list(COMMANDS)))
         if not _out_of_memory(error):
             raise
         errors.show_error(
@@ -94,6 +97,7 @@ def main() -> None:
         )
         sys.stderr.flush()
         os._exit(2)  # threads of libraries that lack memory may crash while the interpreter ends
+    raise SystemExit(code if isinstance(code, int) else 0)
 
 
 def _out_of_memory(error: Exception) -> bool:

@@ -2,9 +2,13 @@
 
 import re
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
+
+from jaxbandit.grid import suggest
 
 # A message is "problem; remedy". A remedy begins with one of these words.
 _VERBS = (
@@ -26,6 +30,17 @@ def parts(message: str) -> tuple[str, str]:
     """
     problem, *remedy = _REMEDY.split(message, maxsplit=1)
     return problem, remedy[0] if remedy else ""
+
+
+def of_usage(error: Any, commands: Sequence[str]) -> str:
+    """Returns the message of a command line that cannot be read, with the command that shows its options."""
+    problem = error.format_message().rstrip(".").replace("\n", " ")
+    problem = problem[:1].lower() + problem[1:]
+    if wrong := re.match(r"no such command '(.*?)'", problem):
+        return f"there is no command {wrong[1]!r}; {suggest(wrong[1], commands)}"
+    context = getattr(error, "ctx", None)
+    command = getattr(context, "info_name", None) if getattr(context, "parent", None) is not None else None
+    return f"{problem}; see: jaxbandit {f'{command} ' if command else ''}--help"
 
 
 def show_error(message: str) -> None:

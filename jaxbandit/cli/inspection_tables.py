@@ -14,14 +14,14 @@ def inspection_tables(name: str, found: Inspection) -> list[Table]:
     """Returns tables of the facts, the arms with their tails by threshold, and the assumptions of an inspection."""
     rounds, num_arms = found.rounds, len(found.arms)
     sizes = " / ".join(f"{size:.4g}" for size in found.quantiles)
-    skipped = " / ".join(f"{count:,.0f}" for count in found.skipped)
+    skipped = " / ".join("all" if count >= rounds else f"{count:,.0f}" for count in found.skipped)
     facts = facts_table(
         {
             "table": f"{name}, {rounds:,} rounds x {num_arms} arms",
             "missing entries": f"{found.missing:,}" + (" (a replay needs every entry)" if found.missing else ""),
             "gap": f"{found.gap:.4g} between {found.arms[found.best]!r} and the next" if num_arms > 1 else "one arm",
             "50 / 90 / 99 % of |loss|": sizes,
-            "rounds uniINF skips": f"about {skipped} of {rounds:,} if all losses had those sizes",
+            "rounds uniINF skips": f"about {skipped} of the {rounds:,} if all losses had those sizes",
             "scale": f"{found.scale:.4g} makes the 99 % quantile 1"
             if found.quantiles[-1]
             else "any: 99 % of losses are 0",

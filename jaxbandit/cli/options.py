@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from jaxbandit.studies.shipped import shipped
+
 RESULTS = pathlib.Path("results")  # the parent of all default directories
 FORMATS, BAND = "pdf,png", "normal"
 
@@ -28,7 +30,11 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings
 Json = Annotated[bool, typer.Option("--json", help="Print only the results, as JSON.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a value of the study, as in policies.0.initial_scale=1,4; repeatable."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a value of the study, as in policies.0.initial_scale=1,4; repeatable.",
+    ),
 ]
 Horizon = Annotated[int | None, typer.Option("--horizon", help="Rounds of each game.")]
 NumSeeds = Annotated[int | None, typer.Option("--num-seeds", help="Seeds, that is games, per pair.")]
@@ -43,7 +49,8 @@ Simultaneous = Annotated[bool, typer.Option("--simultaneous", help="Draw bands t
 
 def results_directory(study: pathlib.Path, out: pathlib.Path | None, quick: bool) -> pathlib.Path:
     """Returns the results directory; the default of a quick run is its own, because it plays other rounds."""
-    return out or RESULTS / (f"{study.stem}-quick" if quick else study.stem)
+    name = study.stem.lower() if not study.exists() and study.stem.lower() in shipped() else study.stem
+    return out or RESULTS / (f"{name}-quick" if quick else name)
 
 
 def endings(formats: str) -> list[str]:

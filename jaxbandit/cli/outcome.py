@@ -18,7 +18,7 @@ DATASET_BYTES = 1 << 30  # a dataset up to this size is also written as one file
 
 
 def show_regret(console: Console, study: Study, ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Path) -> None:
-    """Prints final regret for every environment, and sentences about its columns and about failed games."""
+    """Prints final regret for every environment, and sentences about its columns and about broken games."""
     environments = environments_of(study, stats)
     found = outcomes(ds, stats, environments)
     shown = tables.regret_tables(found, stats, grouped=layout.on_terminal())

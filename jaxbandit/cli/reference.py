@@ -12,7 +12,7 @@ from jaxbandit.cli.options import RESULTS
 
 def list_(
     entry: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A policy or an environment to describe; default all.")
+        str | None, typer.Argument(metavar="NAME", help="A policy or an environment to describe; default all.")
     ] = None,
 ) -> None:
     """Lists the policies, environments and shipped studies; with a NAME, prints its keys and an entry to paste."""

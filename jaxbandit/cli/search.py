@@ -29,6 +29,7 @@ from jaxbandit.cli.options import (
     endings,
     results_directory,
 )
+from jaxbandit.dataset.labels import shown
 from jaxbandit.engine import Engine
 from jaxbandit.studies.limits import duration
 from jaxbandit.studies.shipped import study_path
@@ -106,14 +107,14 @@ def tune(
     plan = Study.load(study_path(study), data, quick=quick, change=change)
     found = _searched(plan, directory, console, stop, searches.tune_study)
     for one in found:
-        search_curves(one.ds, one.path.with_suffix(".png"), f"{one.policy}, tuned")
+        search_curves(one.ds, one.path.with_suffix(".png"), f"{shown(one.policy)}, tuned")
     if as_json:
         rows = tables.tune_json(found)
         layout.print_json(plan.title, directory, plan.horizon, plan.seed, rows, study=str(study))
     if not (quiet or as_json):
         layout.show(console, tables.tune_table(found), keys=2)
         for one in found:
-            layout.say(console, f"{one.policy}: {one.ds.attrs['verdict']}")
+            layout.say(console, f"{shown(one.policy)}: {one.ds.attrs['verdict']}")
         _say_the_rest(console, found)
         _say_how_long(console, directory, began)
 
@@ -147,10 +148,10 @@ def worst(
         if "horizon" in here[0].ds.dims:
             path = directory / f"worst-{safe_name(environment)}.png"
             figures.append(
-                worst_curves({one.policy: one.ds for one in here}, path, f"worst cases around {environment}")
+                worst_curves({one.policy: one.ds for one in here}, path, f"worst cases around {shown(environment)}")
             )
         else:
-            titles = [f"{one.policy}: worst case around {environment}" for one in here]
+            titles = [f"{shown(one.policy)}: worst case around {shown(environment)}" for one in here]
             paths = [one.path.with_suffix(".png") for one in here]
             figures += [search_curves(one.ds, p, t) for one, p, t in zip(here, paths, titles, strict=True)]
     if as_json:
@@ -162,7 +163,7 @@ def worst(
             if "slope" in one.ds:
                 low, high = float(one.ds.slope_low), float(one.ds.slope_high)
                 text = f"grows as T^{float(one.ds.slope):.3f} ({low:.3f} to {high:.3f})"
-                layout.say(console, f"{one.policy} around {one.environment}: {text}")
+                layout.say(console, f"{shown(one.policy)} around {shown(one.environment)}: {text}")
         for figure in figures:
             layout.say_place(console, "figure", figure)
         _say_the_rest(console, found)
@@ -178,8 +179,8 @@ def _searched(
     found, began = [], time.perf_counter()
     for one in search(study, directory, engine=Engine(progress=not console.quiet), stop=stop):
         found.append(one)
-        around = f" around {one.environment}" if one.environment else ""
-        layout.say(console, f"{one.policy}{around}: searched in {duration(time.perf_counter() - began)}")
+        around = f" around {shown(one.environment)}" if one.environment else ""
+        layout.say(console, f"{shown(one.policy)}{around}: searched in {duration(time.perf_counter() - began)}")
         began = time.perf_counter()
     return found
 
@@ -187,7 +188,7 @@ def _searched(
 def _say_the_rest(console: Console, found: list["Found"]) -> None:
     failed = sum(int(one.ds.attrs["failed"]) for one in found)
     if failed:
-        layout.say(console, f"{failed} games failed: their state was not finite", style="red")
+        layout.say(console, f"broken games: {failed:,}, whose state was not finite", style="red")
     layout.say(console, f"bands: {found[0].ds.attrs['band']}")
     for one in found:
         layout.say_place(console, "trace", one.path)

@@ -10,7 +10,7 @@ from rich.table import Table
 from jaxbandit.analysis import table as result_table
 from jaxbandit.analysis.outcomes import Outcome
 from jaxbandit.cli.layout import facts_table, new_table
-from jaxbandit.dataset.labels import readable
+from jaxbandit.dataset import labels
 from jaxbandit.runs.forecast import Forecast
 from jaxbandit.studies import limits
 from jaxbandit.studies.limits import duration as duration
@@ -54,7 +54,7 @@ def plan_table(forecast: Forecast, directory: pathlib.Path) -> Table:
         {
             "cells": f"{forecast.cells:,} to play, {forecast.found:,} already stored",
             "compiles": f"{forecast.compiles:,}, {forecast.compile_seconds:.1f} s now (less from the cache)",
-            "games": f"{least}{forecast.lanes:,} games, {forecast.seed_rounds:.3g} rounds in all",
+            "games": f"{least}{forecast.lanes:,} games, {limits.power(forecast.seed_rounds)} rounds in all",
             "time": f"{least}{duration(forecast.run_seconds)}",
             "memory": f"{size(forecast.memory_bytes)} of {size(limits.total_memory())}",
             "disk": f"{least}{size(forecast.disk_bytes)} of {size(limits.free_disk(directory))} that are free",
@@ -70,14 +70,14 @@ def _regret_table(rows: Sequence[Outcome], stats: xr.Dataset, grouped: bool, cou
     table = new_table("policy", *(heads[n] for n in kept), title=_heading(rows[0]), right=heads)
     group = None
     for one, entries in zip(rows, numbers, strict=True):
-        name, values = readable(one.policy)
+        name, values = labels.readable(one.policy)
         remark = _remark(one, last)
         if grouped and values:
             if name != group:
                 table.add_row(name)
             shown = f"  {values}"
         else:
-            shown = ", ".join(filter(None, (name, values)))
+            shown = labels.shown(one.policy)
         group = name
         table.add_row(shown + remark, *(entries[n] for n in kept))
     return table
@@ -91,7 +91,7 @@ def _remark(one: Outcome, last: int) -> str:
 
 def _heading(one: Outcome) -> str:
     """Returns an environment's name with its declared moment order and bound."""
-    name = ", ".join(filter(None, readable(one.environment)))
+    name = labels.shown(one.environment)
     order, bound = (
         one.values.get(key, one.values.get(f"environment_{key}")) for key in ("moment_order", "moment_bound")
     )

@@ -21,7 +21,9 @@ MEANS = ("means", "law")  # fields whose sweep moves the gap, which then is a co
 _RESERVED = {"seed", "round", "arm", "policy", "environment"}  # dimensions of every dataset: such a field is renamed
 
 # Letters of the papers for fields that are often swept.
-SYMBOLS = {"initial_scale": "S_1", "moment_order": "α", "moment_bound": "σ", "horizon": "T"}
+SYMBOLS = {"initial_scale": "S₁", "moment_order": "α", "moment_bound": "σ", "horizon": "T"}
+
+_CLASSES = {name: cls for key, cls in (ENVIRONMENTS | POLICIES).items() for name in (cls.__name__, key)}
 
 # The names that papers give to policies, by registry name and by class: `simulate` names a single policy by its class.
 POLICY_NAMES = {name: str(getattr(cls, "label", name)) for key, cls in POLICIES.items() for name in (key, cls.__name__)}
@@ -110,28 +112,28 @@ def labels(grids: Sequence[tuple[str, Grid]]) -> list[str]:
     return names
 
 
-def pretty(label: Any, names: Mapping[str, str] = POLICY_NAMES) -> str:
+def pretty(label: Any) -> str:
     """Returns the label of a policy with the name that its paper gives it, and that of a policy inside it.
-
-    Figures pass ``SHORT_NAMES``.
 
     Example:
       >>> pretty("uniinf[initial_scale=4]"), pretty("delayed[policy=ucb1,delay=5]"), pretty("mine[a=1]")
       ('uniINF[initial_scale=4]', 'UCB1, delayed[delay=5]', 'mine[a=1]')
     """
     head = str(label).split("[")[0].split("#")[0]
-    ahead, rest = _of_inside(str(label)[len(head) :], names)
-    return ahead + names.get(head, head) + rest
+    ahead, rest = _of_inside(str(label)[len(head) :], POLICY_NAMES)
+    return ahead + POLICY_NAMES.get(head, head) + rest
 
 
-def readable(label: Any) -> tuple[str, str]:
+def readable(label: Any, names: Mapping[str, str] = POLICY_NAMES) -> tuple[str, str]:
     """Returns a label in two parts for readers: the name that the paper gives to a class, and the values behind it.
+
+    Figures pass ``SHORT_NAMES``.
 
     Example:
       >>> readable("uniinf[initial_scale=0.25]"), readable("pareto[means=0.5,1,tail_index=1.6]#2"), readable("mine")
-      (('uniINF', 'S_1 = 0.25'), ('Pareto', 'means = 0.5,1, tail_index = 1.6, #2'), ('mine', ''))
+      (('uniINF', 'S₁ = 0.25'), ('Pareto', 'means = 0.5,1, tail_index = 1.6, #2'), ('mine', ''))
     """
-    ahead, label = _of_inside(str(label))
+    ahead, label = _of_inside(str(label), names)
     head, bracket, rest = label.partition("[")
     inside, closed, number = rest.rpartition("]")
     if bracket and not closed:
@@ -139,19 +141,29 @@ def readable(label: Any) -> tuple[str, str]:
     if not bracket:
         head, hash_, count = head.partition("#")
         number = hash_ + count
-    cls = POLICIES.get(head, ENVIRONMENTS.get(head))
+    cls = _CLASSES.get(head)
     values = [value.partition("=") for value in re.split(r",(?=[A-Za-z_.]+=)", inside) if value]
     shown = [f"{SYMBOLS.get(name, name)} = {value}" if equals else name for name, equals, value in values]
-    return ahead + getattr(cls, "label", head), ", ".join([*shown, *([number] if number else [])])
+    return ahead + names.get(head, getattr(cls, "label", head)), ", ".join([*shown, *([number] if number else [])])
 
 
-def _of_inside(label: str, names: Mapping[str, str] = POLICY_NAMES) -> tuple[str, str]:
+def _of_inside(label: str, names: Mapping[str, str]) -> tuple[str, str]:
     """Returns the name of the policy inside, with a comma, and the label without it unless its fields differ."""
     found = _INSIDE.search(label)
     if found is None or found["name"] not in names:
         return "", label
     rest = label if found["fields"] else (label[: found.start()] + label[found.end() :]).replace(",]", "]")
     return f"{names[found['name']]}, ", rest.replace("[]", "")
+
+
+def shown(label: Any, names: Mapping[str, str] = POLICY_NAMES) -> str:
+    """Returns a label as the terminal, the report, figures and tables print it.
+
+    Example:
+      >>> shown("uniinf[initial_scale=4]"), shown("mine")
+      ('uniINF, S₁ = 4', 'mine')
+    """
+    return ", ".join(filter(None, readable(label, names)))
 
 
 def environment_labels(ds: "xr.Dataset", environments: Mapping[str, Any]) -> list[str]:

@@ -89,12 +89,16 @@ def labelled(ds: xr.Dataset) -> xr.Dataset:
     if not {"policy", "environment"} <= set(held.dims):
         heads = {side: str(ds.attrs.get(side, side)).partition("(")[0] for side in ("policy", "environment")}
         classes = {cls.__name__: (name, cls) for name, cls in (POLICIES | ENVIRONMENTS).items()}
-        axes = [str(dim) for dim in held.dims if dim not in ("seed", "round", "quantile")]
+        sides = ("policy", "environment")
+        axes = [str(dim) for dim in held.dims if dim not in ("seed", "round", "quantile", *sides)]
         _, known = classes.get(heads["policy"], ("", None))
         mine = [axis for axis in axes if known is None or axis.removeprefix("policy_") in public_fields(known)]
         ds = ds[[name for name in ds if set(axes) <= set(ds[name].dims)]]
         for side, swept in (("environment", [axis for axis in axes if axis not in mine]), ("policy", mine)):
-            ds = _one_axis(ds, side, classes.get(heads[side], (heads[side], None))[0], swept)
+            if side not in held.dims:
+                one = str(ds[side].values) if side in ds.coords else classes.get(heads[side], (heads[side], None))[0]
+                ds = _one_axis(ds.drop_vars(side, errors="ignore"), side, one, swept)
+        ds = ds.transpose(*sides, ...)
     if "seeds" in ds:
         return ds
     count = ds.regret.isel(round=0).notnull().sum("seed") if "regret" in ds else int(ds.attrs.get("num_seeds", 0))
@@ -104,16 +108,19 @@ def labelled(ds: xr.Dataset) -> xr.Dataset:
 
 def _pairs(ds: xr.Dataset) -> xr.DataArray:
     """Returns an array by ``policy`` and ``environment`` of a labelled dataset."""
-    return ds.failed.isel(seed=0, drop=True) if "seed" in ds.failed.dims else ds.failed
+    held = ds["regret" if "regret" in ds else "regret_mean"]
+    return held.isel({dim: 0 for dim in held.dims if dim not in ("policy", "environment")}, drop=True)
 
 
 def _one_axis(ds: xr.Dataset, side: str, head: str, axes: list[str]) -> xr.Dataset:
-    """Joins swept axes to one labelled axis."""
+    """Joins swept axes to one labelled axis, along which the swept values stay coordinates."""
     if not axes:
         return ds.expand_dims({side: [head]})
-    points = itertools.product(*(ds[axis].values for axis in axes))
+    points = list(itertools.product(*(ds[axis].values for axis in axes)))
     names = [",".join(f"{axis}={text(v)}" for axis, v in zip(axes, point, strict=True)) for point in points]
-    return ds.stack({side: axes}).drop_vars([side, *axes]).assign_coords({side: [f"{head}[{name}]" for name in names]})
+    swept = {axis: (side, np.asarray(values)) for axis, values in zip(axes, zip(*points, strict=True), strict=True)}
+    ds = ds.stack({side: axes}).drop_vars([side, *axes])
+    return ds.assign_coords({side: [f"{head}[{name}]" for name in names], **swept})
 
 
 def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:

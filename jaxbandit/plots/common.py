@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxbandit.dataset.labels import SHORT_NAMES
-from jaxbandit.dataset.labels import pretty as full_name
+from jaxbandit.dataset.labels import SHORT_NAMES, readable, shown
 from jaxbandit.dataset.results import labelled as labelled
 from jaxbandit.grid import suggest
 from jaxbandit.plots import style
@@ -58,7 +57,7 @@ def head(label: Any) -> str:
 
 def pretty(label: Any) -> str:
     """Returns a label as figures print it: a shipped policy has the name of its paper, or a shorter one."""
-    return full_name(label, SHORT_NAMES)
+    return shown(label, SHORT_NAMES)
 
 
 def named(ds: xr.Dataset, policy: Any, environments: Sequence[Any] | None = None) -> str:
@@ -69,8 +68,8 @@ def named(ds: xr.Dataset, policy: Any, environments: Sequence[Any] | None = None
       policy: The label of the policy.
       environments: The labels of the environments; default all of the dataset.
     """
-    shown = np.atleast_1d(ds.environment.values) if environments is None else environments
-    return pretty(policy) + ("†" if assumptions.remark(ds.attrs, policy, shown) else "")
+    places = np.atleast_1d(ds.environment.values) if environments is None else environments
+    return pretty(policy) + ("†" if assumptions.remark(ds.attrs, policy, places) else "")
 
 
 def dagger(at: xr.Dataset) -> str:
@@ -97,12 +96,12 @@ def environment_name(label: str, environments: Mapping[str, Any] | None) -> str:
     """Describes an environment by its kind, arms and declared moment; an unknown one keeps its label."""
     environment = (environments or {}).get(label)
     if environment is None:
-        return label
+        return pretty(label)
     order = getattr(environment, "moment_order", None)
     tail = "" if order is None else f", α = {float(order):.3g}"
     law = getattr(environment, "law", None)
     inside = "" if law is None else f" of {getattr(type(law), 'label', type(law).__name__)}"
-    return f"{head(label)}{inside}, K = {environment.num_arms}{tail}"
+    return f"{readable(label)[0]}{inside}, K = {environment.num_arms}{tail}"
 
 
 def environment_names(labels: Iterable[Any], environments: Mapping[str, Any] | None) -> list[str]:
@@ -110,7 +109,7 @@ def environment_names(labels: Iterable[Any], environments: Mapping[str, Any] | N
     labels = [str(label) for label in labels]
     names = [environment_name(label, environments) for label in labels]
     return [
-        name if names.count(name) == 1 or label == head(label) else f"{name}\n{label.removeprefix(head(label))[1:-1]}"
+        name if names.count(name) == 1 or not readable(label)[1] else f"{name}\n{readable(label)[1]}"
         for name, label in zip(names, labels, strict=True)
     ]
 
@@ -131,7 +130,7 @@ def chosen(ds: xr.Dataset, policies: Sequence[str] = (), environments: Sequence[
 def last_played(stats: xr.Dataset) -> xr.Dataset:
     """Selects the last played round of each pair in a summary and stores that round in ``played``."""
     there = stats.regret_mean.notnull()
-    last = (there * np.arange(1, stats.sizes["round"] + 1)).max("round") - 1
+    last = (there * xr.DataArray(np.arange(1, stats.sizes["round"] + 1), dims="round")).max("round") - 1
     at = stats[["regret_mean", "regret_low", "regret_high"]].isel(round=last.clip(min=0))
     at = at.assign(played=stats["round"].isel(round=last.clip(min=0)).where(last >= 0)).drop_vars("round")
     return at.assign_attrs(stats.attrs)
@@ -158,6 +157,12 @@ def axis_values(ds: xr.Dataset, name: str, environments: Mapping[str, Any]) -> n
     else:
         return _of_one_arm([environments.get(str(label)) for label in ds.environment.values], name, held)
     if np.isnan(values).all():
+        if name in ("gap", "unit") and not environments:
+            raise ValueError(
+                f"the dataset has no coordinate {name!r}, which is then computed from the environments; pass "
+                "environments = {label: environment} for each label of ds.environment, or "
+                "environments = plots.environments_of(ds) for a study that `run` wrote"
+            )
         known = [str(key) for key in ds.coords if ds[key].dims in (("policy",), ("environment",))]
         raise ValueError(f"no policy or environment has a {name!r}; {suggest(name, [*known, 'gap', 'unit'])}")
     return values

@@ -9,13 +9,13 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from jaxbandit.analysis import growth
+from jaxbandit.analysis import comparison, growth
 from jaxbandit.analysis.multiples import NOTE, multiples
 from jaxbandit.dataset.results import summary
 from jaxbandit.game import is_stationary
 from jaxbandit.plots import style
 from jaxbandit.plots.bands import band_note, banded, draw_curve, lowest, played
-from jaxbandit.plots.common import RESAMPLES, dagger_note, environment_names, labelled, named, scale_regret
+from jaxbandit.plots.common import dagger_note, environment_names, labelled, named, scale_regret
 from jaxbandit.theory import bounds
 
 GUIDE = 3  # doublings of T that a slope guide covers
@@ -117,7 +117,7 @@ def growth_curves(
                     window = mean.where(mean["round"] >= fit.attrs["first"], drop=True)
                     _draw_fit(panel, window["round"].values, window.values, float(fit.slope))
                 multiple = times.get((str(policy), str(environment)))
-                text = named(ds, policy, [environment]) + _exponent_text(fit) + _stop_text(mean, ds)
+                text = named(ds, policy, [environment]) + _exponent_text(fit, mean) + _stop_text(mean, ds)
                 text += "" if multiple is None else f", {multiple:.2g} × bound"
                 panel.plot(mean["round"], mean.where(mean > 0) if log else mean, label=text, **look)
             panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel="mean pseudo-regret")
@@ -138,14 +138,14 @@ def _fit(games: xr.DataArray, level: float) -> xr.Dataset | None:
     first = rounds[-1] / 2**growth.LAST_DOUBLINGS if rounds.size else 0
     if games.sizes["seed"] < 2 or (rounds >= first).sum() < 2:
         return None
-    return growth.exponent(games, level=level, num_resamples=RESAMPLES)
+    return growth.exponent(games, level=level, num_resamples=comparison.RESAMPLES)
 
 
-def _exponent_text(fit: xr.Dataset | None) -> str:
+def _exponent_text(fit: xr.Dataset | None, mean: xr.DataArray) -> str:
     if fit is None:
         return ""
     text = growth.exponent_text(*(float(fit[name]) for name in ("slope", "low", "high", "model_error")))
-    return f": {text}" if text else " (regret not positive)"
+    return f": {text}" if text else " (regret falls)" if bool(fit.falls) and mean[-1] > 0 else " (regret not positive)"
 
 
 def _stop_text(mean: xr.DataArray, ds: xr.Dataset) -> str:

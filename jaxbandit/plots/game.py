@@ -14,10 +14,11 @@ from jaxbandit.checks import check_whole
 from jaxbandit.dataset.labels import labels
 from jaxbandit.dataset.pairs import checked_pair
 from jaxbandit.engine import measure_names
+from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.game import as_arrays
 from jaxbandit.grid import as_grid, registry_name
 from jaxbandit.plots import style
-from jaxbandit.plots.common import pretty
+from jaxbandit.plots.common import environment_name, pretty
 from jaxbandit.policies import POLICIES
 from jaxbandit.simulation import simulate
 from jaxbandit.theory.assumptions import as_attribute, is_outside, remark
@@ -181,7 +182,9 @@ def game(
         for panel in grid[-1]:
             panel.set_xlabel("round")
         handles = dict(sorted(style.handles_of(grid[0]).items())) | style.handles_of(grid[1])
-        style.legend(figure, panels[0], f"game {number} of study seed {seed}, {horizon:,} rounds", handles)
+        kind = registry_name(type(environment), ENVIRONMENTS)
+        where = environment_name(kind, {kind: environment})
+        style.legend(figure, panels[0], f"{where}; game {number} of study seed {seed}, {horizon:,} rounds", handles)
         return style.save(figure, path, also)
 
 

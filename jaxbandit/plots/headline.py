@@ -124,7 +124,7 @@ def _title(ds: xr.Dataset, environments: Mapping[str, Any] | None) -> str:
     known = environments if environments is not None else environments_of(ds)
     label = str(ds.environment.values[0])
     if label not in known:
-        return label
+        return pretty(label)
     kind = "stochastic" if is_stationary(known[label]) else "adversarial"
     gap = float(axis_values(ds, "gap", known)[0])
     return f"{kind}: {environment_name(label, known)}, gap {gap:g}"

@@ -49,8 +49,13 @@ def heat_map(
         if name not in axes:
             raise ValueError(f"the dataset has no swept axis {name!r}; its swept axes are {', '.join(axes) or 'none'}")
     free = [name for name in axes if name not in (x, y)]
-    x, y = x or free.pop(0), y or (free.pop(0) if free else "")
-    if not y or len(free) > 1:
+    x, y = (name or (free.pop(0) if free else "") for name in (x, y))
+    if not y:
+        raise ValueError(
+            f"a heat map takes two swept axes, but the dataset has {axes[0] if axes else 'none'}; sweep another value, "
+            f"{'or draw plots.sweep(ds, x=' + repr(axes[0]) + ')' if axes else 'e.g. with jb.grid(...)'}"
+        )
+    if len(free) > 1:
         raise ValueError(f"a heat map takes two swept axes and one for panels, got {axes}; fix the others with ds.sel")
     value = value.squeeze([dim for dim in value.dims if value.sizes[dim] == 1], drop=True)
     slices = [value.sel({free[0]: point}) for point in value[free[0]].values] if free else [value]

@@ -26,7 +26,7 @@ POLICY_LOOKS = {
     "uniinf_first_losses": (0, 2),
     "delayed": (0, 3),
     "doubling": (0, 4),
-    "ada_hedge": (2, 2),
+    "ada_hedge": (5, 3),
     "clipped_sgd_ucb": (2, 3),
     "exp3_plus_plus": (3, 3),
     "ftpl": (4, 2),
@@ -35,7 +35,7 @@ POLICY_LOOKS = {
     "opt_htinf": (4, 0),
     "ada_tinf": (3, 0),
     "robust_ucb": (2, 0),
-    "robust_moss": (2, 1),
+    "robust_moss": (4, 4),
     "ape2": (5, 0),
     "adar_ucb": (6, 0),
     "sao_ht": (1, 1),
@@ -51,8 +51,8 @@ POLICY_LOOKS = {
 }
 
 # Lightness of the first and the last colour of a ramp, in OKLab, on a white and on a dark page.
-LIGHTNESS = {False: (0.22, 0.64), True: (0.93, 0.55)}
-TURN = {True: 70.0, False: 24.0}  # degrees by which the hue of a ramp turns, if it is alone on the figure or not
+LIGHTNESS = {False: (0.36, 0.64), True: (0.93, 0.55)}  # the darkest is clear of black
+TURN = 24.0  # degrees by which the hue of a ramp turns
 _TO_CONES = np.array(
     [
         [0.4122214708, 0.5363325363, 0.0514459929],
@@ -106,7 +106,7 @@ def looks(labels: Iterable[Any], dark: bool = False) -> list[dict[str, Any]]:
         swept = [n for n in places if labels[n] != name] if len(places) > 1 else []
         for place in places:
             found[place] = base
-        colours = ramp(base["color"], len(swept), dark=dark, alone=len(swept) == len(labels))
+        colours = ramp(base["color"], len(swept), dark=dark)
         for n, colour in zip(_in_order([labels[n] for n in swept]), colours, strict=True):
             found[swept[n]] = base | {"color": colour}
     return found
@@ -130,21 +130,20 @@ def _in_order(labels: list[str]) -> list[int]:
     return sorted(range(len(labels)), key=lambda n: values[n])
 
 
-def ramp(colour: str, count: int, *, dark: bool = False, alone: bool = True) -> list[str]:
+def ramp(colour: str, count: int, *, dark: bool = False) -> list[str]:
     """Returns colours that run from the page's ink towards the page, around the hue of a colour.
 
     Args:
       colour: The colour in the middle.
       count: The number of colours.
       dark: Whether they are for a dark page.
-      alone: Whether no other policy is on the figure. The hue may then turn further.
     """
     _, a, b = _lab(colour)
     chroma, hue = float(np.hypot(a, b)), float(np.arctan2(b, a))
     places, made = np.linspace(0, 1, count), []
     first, last = LIGHTNESS[dark]
     for place in places:
-        angle = hue + np.deg2rad(TURN[alone]) * (0.5 - place)
+        angle = hue + np.deg2rad(TURN) * (0.5 - place)
         lab = np.array([first + (last - first) * place, chroma * np.cos(angle), chroma * np.sin(angle)])
         made.append(_from_lab(lab))
     return made

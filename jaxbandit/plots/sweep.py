@@ -65,7 +65,9 @@ def sweep(
     stats = last_played(banded(ds, level=level, method=method))
     names = [x] if isinstance(x, str) else list(x)
     kinds = [(name, group) for group in _groups(ds, names) for name in names]
-    titles = [environment_name(group[0], environments) if len(group) == 1 else head(group[0]) for _, group in kinds]
+    titles = [
+        environment_name(group[0], environments) if len(group) == 1 else pretty(head(group[0])) for _, group in kinds
+    ]
     width = 4.6 if len(kinds) > 1 else 6.5
     shown = [f"{pretty(policy)} (not given)" for policy in dict.fromkeys(head(label) for label in ds.policy.values)]
     options = {"columns": len(names) if len(names) > 1 else 0, "names": shown, "width": width}
@@ -121,7 +123,10 @@ def _along_policies(stats: xr.Dataset, name: str) -> Curves:
 def _along_environments(stats: xr.Dataset, values: np.ndarray | None, name: str) -> Curves:
     assert values is not None
     if len(set(values.tolist())) < len(values):
-        raise ValueError(f"environments differ in more than {name!r}; choose those to draw with environments = [...]")
+        raise ValueError(
+            f"environments differ in more than {name!r}; choose those to draw with ds.sel(...), or in a study file "
+            "with environments = [...]"
+        )
     order = np.argsort(values)
     return {
         str(policy): (values[order], stats.sel(policy=policy).isel(environment=order)) for policy in stats.policy.values

@@ -28,6 +28,7 @@ def worst_gaps(results: Results) -> str:
             found = gaps.worst_gap(games, family.gaps)
             last = found.isel(round=-1)
             value, rounds = float(last.regret), found["round"].values[-1:]
+            power, low, high = (float(found[name]) for name in ("exponent", "exponent_low", "exponent_high"))
             lines.append(
                 [
                     str(family.num_arms),
@@ -36,7 +37,7 @@ def worst_gaps(results: Results) -> str:
                     interval_text(value, float(last.low), float(last.high)),
                     f"{float(last.gap):g}" + (" (edge)" if bool(last.edge) else ""),
                     f"{value / float(gaps.order(family, rounds)[0]):.2g}",
-                    _limits(float(found.exponent), float(found.exponent_low), float(found.exponent_high)),
+                    _limits(power, low, high, growth.exponent_digits(low, high, float(found.model_error))),
                     f"{1 / (family.moment_order or 1):.2f}",
                 ]
             )

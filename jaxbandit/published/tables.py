@@ -10,7 +10,7 @@ import xarray as xr
 
 from jaxbandit.analysis import comparison, growth, risk, statistics
 from jaxbandit.analysis.comparison import writers
-from jaxbandit.dataset.labels import pretty
+from jaxbandit.dataset.labels import pretty, readable
 from jaxbandit.plots import common
 from jaxbandit.studies.study import Study
 from jaxbandit.theory import assumptions, guarantees
@@ -177,7 +177,7 @@ def sweep(
                 if math.isnan(value) and common.head(labels[side]) in swept:
                     continue  # the same class, swept over something else
                 other = "environment" if side == "policy" else "policy"
-                name = pretty(common.head(labels["policy"]))
+                name = readable(labels["policy"])[0]
                 if ds.sizes[other] > 1 and len({common.head(one) for one in ds.environment.values}) > 1:
                     name += f", `{common.head(place)}`"
                 pairs.setdefault(name, []).append((label, place))

@@ -14,7 +14,15 @@ from jaxbandit.report.sensitivity import remarks
 from jaxbandit.search import study as search_study
 from jaxbandit.sensitivity.run import FOLDER, STUDY
 
-COMMON = ("title", "jaxbandit", "commit", "dtype", "seed")  # attributes that all answers of a study share
+COMMON = (
+    "title",
+    "jaxbandit",
+    "commit",
+    "dtype",
+    "seed",
+    "device",
+    "way",
+)  # attributes that all answers of a study share
 
 
 @dataclasses.dataclass(frozen=True)

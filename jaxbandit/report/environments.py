@@ -139,7 +139,7 @@ def spark(environment: Any, last: int, label: str) -> str:
         ]
         kind = "best" if arm == order[0] else "other"
         lines.append(f'<path class="{kind}" d="{svg.path(places)}"/>')
-    text = words.escaped(f"Means of the arms over the rounds in {label}")
+    text = words.escaped(f"Means of the arms over the rounds in {names.pretty(label)}")
     head = f'<svg class="spark" viewBox="0 0 {wide} {tall}" role="img" aria-label="{text}">'
     return "".join([head, *lines, "</svg>"])
 

@@ -1,4 +1,4 @@
-"""The forest: final regret of every policy in every environment, with interval, tail and failure rate."""
+"""The forest: final regret of every policy in every environment, with interval, tail and lost games."""
 
 import dataclasses
 import math
@@ -24,7 +24,7 @@ class Mark:
       policy: Its label.
       number: Its place among the policies of the study, which has its colour.
       row: Its mean and rank.
-      risk: Its tail and failure rate.
+      risk: Its tail and lost games.
       dot: Where the mean is, in percent of the axis; so are the other places, NaN if there is none.
       low: Where the interval starts.
       high: Where it ends.
@@ -75,7 +75,7 @@ def panel(findings: Findings, render: Render) -> Panel:
             quick=findings.quick,
             kept="regret" in findings.ds,
             tails=any(math.isfinite(one.tail[0]) for one in risks),
-            rates=any(math.isfinite(one.failure[0]) for one in risks),
+            rates=any(math.isfinite(one.lost[0]) for one in risks),
             fragile=any(one.fragile for one in risks),
             share=risk.SHARE,
         ),

@@ -10,6 +10,7 @@ from jaxbandit.report import words
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.names import marked, pretty
 from jaxbandit.report.panel import Panel, Render
+from jaxbandit.studies import limits
 from jaxbandit.theory import assumptions
 
 FEW = 8  # fewer seeds than this cause a warning about intervals and tests
@@ -55,7 +56,7 @@ def sentences(findings: Findings) -> Iterator[str]:
             best = verdict.best
             name = marked(attrs, best.policy, [verdict.environment])
             yield (
-                f"{name} has a mean regret of {words.number(best.mean)} in {verdict.environment}"
+                f"{name} has a mean regret of {words.number(best.mean)} in {pretty(verdict.environment)}"
                 f" ({words.limits(best.low, best.high)})."
             )
         return
@@ -94,7 +95,7 @@ def sentences(findings: Findings) -> Iterator[str]:
 def checks(findings: Findings) -> Iterator[Check]:
     """Yields the items of the trust bar."""
     stats, attrs = findings.stats, findings.ds.attrs
-    warnings = "failures-and-warnings"
+    warnings = "warnings"
     if findings.quick:
         yield Check(False, "quick run, cut down by --quick", "provenance")
     elif attrs.get("study"):
@@ -102,7 +103,7 @@ def checks(findings: Findings) -> Iterator[Check]:
     seeds = stats.seeds.values
     games = int(seeds.sum())
     failed = int(stats.failed.clip(min=0).sum())
-    yield Check(not failed, f"{failed:,} of {games:,} games failed" if failed else "no game failed", warnings)
+    yield Check(not failed, f"{failed:,} of {games:,} games broken" if failed else "no broken game", warnings)
     missing, pairs = int((seeds == 0).sum()), seeds.size
     asked = int(attrs.get("num_seeds", 0))
     short = int(((seeds > 0) & (seeds < asked)).sum())
@@ -128,7 +129,7 @@ def _asked(findings: Findings) -> str:
     stats = findings.stats
     seeds = stats.seeds.values[stats.seeds.values > 0]
     lengths = stats["round"].where(stats.regret_mean.notnull()).max("round").fillna(0)  # policies may stop earlier
-    rounds = words.power(float((stats.seeds * lengths).sum()))
+    rounds = limits.power(float((stats.seeds * lengths).sum()))
     return (
         f"{words.count(stats.sizes['policy'], 'policy')} in {words.count(stats.sizes['environment'], 'environment')}, "
         f"{int(stats['round'][-1]):,} rounds, {_range(seeds)} seeds a pair: {int(stats.seeds.sum()):,} games, "

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxbandit.dataset.labels import pretty as pretty
+from jaxbandit.dataset.labels import shown as pretty
 from jaxbandit.theory.assumptions import remark
 
 
@@ -20,22 +20,16 @@ def marked(attrs: Mapping[str, Any], label: Any, environments: Sequence[Any]) ->
 
 
 def short(points: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns the shortest names that tell points apart, for the ends of lines.
-
-    A point of a class with one swept value is named by the class and the value alone.
+    """Returns names for the ends of lines: the labels, cut if they are long.
 
     Args:
       points: What ``points.points`` returned.
 
     Example:
-      >>> short([{"label": "uniinf[initial_scale=4]", "name": "uniinf", "values": {"initial_scale": 4}}])
-      ['uniINF 4']
+      >>> short([{"label": "uniinf[initial_scale=4]"}])
+      ['uniINF, S₁ = 4']
     """
-    names = []
-    for point in points:
-        values = [f"{value:g}" if isinstance(value, int | float) else str(value) for value in point["values"].values()]
-        name = pretty(point["name"]) if values else pretty(point["label"])
-        names.append(cut(" ".join([name, *values]) if len(values) == 1 else pretty(point["label"])))
+    names = [cut(pretty(point["label"])) for point in points]
     return names if len(set(names)) == len(names) else [cut(pretty(point["label"]), 40) for point in points]
 
 

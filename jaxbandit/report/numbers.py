@@ -70,7 +70,7 @@ def rows(findings: Findings, times: Multiples) -> list[dict[str, Any]]:
                     "quantile_90": spread.quantiles[1][0] if spread else math.nan,
                     **_limits("quantile_99", one.tail),
                     "worst": spread.worst if spread else math.nan,
-                    **_limits("failure_rate", one.failure),
+                    **_limits("lost_rate", one.lost),
                     "rank": row.rank,
                     "p_against_best": row.p_best,
                     "beaten_by": row.beaten_by,

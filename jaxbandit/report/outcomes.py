@@ -27,12 +27,13 @@ class Risk:
 
     Attributes:
       tail: The 99 % quantile of final regret with its limits; NaN if it was not kept.
-      failure: P(R > T Delta / 4) with exact limits; NaN if the environment has no gaps or the games were not kept.
+      lost: The share of lost games, P(R > T Delta / 4), with exact limits; NaN if the environment has no gaps, the
+        games were not kept, or the gap is too small for the horizon.
       fragile: Whether the mean rests on few of its games.
     """
 
     tail: Limits = NOTHING
-    failure: Limits = NOTHING
+    lost: Limits = NOTHING
     fragile: bool = False
 
 
@@ -58,7 +59,7 @@ class Outcome:
       risks: The risk of each ranked policy, by label.
       usual: Who does better in the usual game.
       mean: Whether the least mean is claimed.
-      threshold: The regret T Delta / 4 beyond which a game has failed; NaN if the environment has no gaps.
+      threshold: The regret T Delta / 4 beyond which a game is lost; NaN if the environment has no gaps.
     """
 
     verdict: Verdict
@@ -91,7 +92,9 @@ def _outcome(ds: xr.Dataset, stats: xr.Dataset, verdict: Verdict, environment: A
         return Outcome(verdict, risks, Answer("", why), Answer("", why), threshold)
     final = ds.regret.sel(environment=verdict.environment, policy=labels).isel(round=[-1])
     final = final.transpose("policy", "seed", "round").load()
-    risks = {label: _risk(final.sel(policy=label), gaps) for label in labels}
+    medians = final.isel(round=0).median("seed").values
+    telling = gaps if gaps is not None and risk.tells(medians, int(ds["round"][-1]), gaps) else None
+    risks = {label: _risk(final.sel(policy=label), telling) for label in labels}
     common = final.isel(seed=np.flatnonzero(final.notnull().all(("policy", "round"))))
     few = common.sizes["seed"] < 2
     if len(labels) < 2 or few or len(labels) > MOST:
@@ -115,11 +118,11 @@ def _risk(regret: xr.DataArray, gaps: risk.Gaps | None) -> Risk:
         return Risk()
     found = statistics.quantile(regret.isel(round=-1), [TAIL], level=LEVEL).isel(quantile=0)
     tail = (float(found.quantile_value), float(found.low), float(found.high))
-    failure = NOTHING
+    lost = NOTHING
     if gaps is not None:
         rate = risk.failure_rate(regret, gaps, level=LEVEL)
-        failure = (float(rate.probability), float(rate.low), float(rate.high))
-    return Risk(tail, failure, bool(risk.fragile(regret.isel(round=-1).values.astype(float))))
+        lost = (float(rate.probability), float(rate.low), float(rate.high))
+    return Risk(tail, lost, bool(risk.fragile(regret.isel(round=-1).values.astype(float))))
 
 
 def _usual(found: xr.Dataset) -> Answer:
@@ -141,7 +144,7 @@ def _mean(found: xr.Dataset, best: str, environment: Any, gaps: risk.Gaps | None
         if environment is None:
             return Answer("", "because the environment's gaps are not known")
         reason = "all arms are equally good" if is_stationary(environment) else "this environment changes"
-        return Answer("", f"because {reason}, so a failure is not defined")
+        return Answer("", f"because {reason}, so a lost game is not defined")
     row = found.sel(policy=best)
     rivals = [str(rival) for rival in row.rival.values if rival != best]
     open_ = [rival for rival in rivals if not bool(row.better.sel(rival=rival))]

@@ -1,9 +1,11 @@
 """The page: panels, styles, scripts and plotly.js in one file that needs no network."""
 
 import base64
+import gzip
 import hashlib
 import os
 import pathlib
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -80,14 +82,15 @@ def write(
     name = "" if isinstance(source, xr.Dataset) else pathlib.Path(source).resolve().name
     made = list(sections.panels(findings, render, list(panels), further, name))
     attrs = findings.ds.attrs if findings is not None else further.attrs if further else {}
-    scripts = [_file("theme.js"), BUNDLE.read_text(encoding="utf-8"), "\n".join(map(_file, SCRIPTS))]
+    scripts, bundle = [_file("theme.js"), "\n".join(map(_file, SCRIPTS))], BUNDLE.read_text(encoding="utf-8")
     content = render(
         "page.html",
         title=str(attrs.get("title", "")) or "Regret study",
         panels=made,
         drawings={name: points.as_json(drawing) for panel in made for name, drawing in panel.drawings().items()},
         scripts=scripts,
-        hashes=[_hash(script) for script in scripts],
+        packed=base64.b64encode(gzip.compress(bundle.encode(), mtime=0)).decode(),  # a third of its size
+        hashes=[_hash(script) for script in (*scripts, bundle)],
         colours=_colours(findings),
         quick=findings.quick if findings is not None else bool(further and further.quick),
         version=__version__,
@@ -119,13 +122,14 @@ def _environment() -> Any:
     )
     environment.filters |= {
         "number": words.number,
+        "minus": lambda text: re.sub(r"(?<=[( ])-(?=\d)", "−", text),  # in sentences of earlier versions
         "probability": words.probability,
         "estimate": words.estimate,
         "lower_first": lambda text: text[:1].lower() + text[1:],
         "listed": words.listed,
         "breakable": lambda label: markupsafe.Markup(words.breakable(str(label))),
         "pretty": pretty,
-        "policy": lambda label: markupsafe.Markup(words.breakable(pretty(label))),
+        "named": lambda label: markupsafe.Markup(words.breakable(pretty(label))),
     }
     shared = {"times": words.times, "limits": words.limits, "rate": words.rate, "count": words.count, "file": _file}
     environment.globals |= shared

@@ -12,7 +12,7 @@ from jaxbandit.report.panel import Panel, Render
 from jaxbandit.report.points import as_json, shown
 
 MOST = 12  # environments that have a figure; the others can be chosen in the explorer
-PLACES = 48  # rounds that a small figure draws
+PLACES = 32  # rounds that a small figure draws
 FLOOR = 1e-6  # a logarithmic axis starts at this share of the largest regret or above
 
 
@@ -57,7 +57,7 @@ def small_multiples(findings: Findings, data: dict[str, Any]) -> dict[str, str]:
             for n, p in enumerate(chosen)
         ]
         x = svg.Axis(rounds[0], rounds[-1], log=True) if rounds[-1] > rounds[0] > 0 else svg.axis(rounds)
-        label = f"Mean regret over rounds in {environment}"
+        label = f"Mean regret over rounds in {names.pretty(environment)}"
         figures[environment] = svg.figure(lines, label, x, _axis(mean), "round", "mean pseudo-regret")
     return figures
 

@@ -92,7 +92,7 @@ def worst(found: Sequence[Found], render: Render) -> Panel:
     for environment in dict.fromkeys(one.environment for one in found):
         here = [one for one in found if one.environment == environment and one.ds.sizes.get("horizon", 1) > 1]
         if here:
-            views[f"Worst cases around {environment}"] = _curves(here)
+            views[f"Worst cases around {pretty(environment)}"] = _curves(here)
     return Panel(
         "Worst cases",
         render(
@@ -108,10 +108,10 @@ def worst(found: Sequence[Found], render: Render) -> Panel:
 
 
 def failures(found: Sequence[Found], command: str) -> Iterator[str]:
-    """Yields a warning if games failed."""
+    """Yields a warning of broken games."""
     failed = sum(int(one.ds.attrs.get("failed", 0)) for one in found)
     if failed:
-        yield f"{failed:,} games of `jaxbandit {command}` failed: their state was not finite"
+        yield f"broken games: {failed:,} of `jaxbandit {command}`, whose state was not finite"
 
 
 def _on_edge(at: xr.Dataset) -> bool:

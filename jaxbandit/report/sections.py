@@ -66,7 +66,7 @@ def panels(
     if findings is not None:
         yield numbers.panel(findings, render)
     yield Panel(
-        "Failures and warnings",
+        "Warnings",
         render("warnings.html", troubles=said, played=findings is not None, checked=assumptions.CHECKED),
     )
     yield Panel("Provenance", provenance(findings, render, answers, name))
@@ -86,7 +86,7 @@ def _troubles_of_games(findings: Findings) -> Iterator[str]:
     yield from final.failures(named)
     asked = int(findings.ds.attrs.get("num_seeds", 0))
     empty = [
-        f"{pretty(stats.policy.values[p])} in {stats.environment.values[e]}"
+        f"{pretty(stats.policy.values[p])} in {pretty(stats.environment.values[e])}"
         for p, e in np.argwhere(stats.seeds.values == 0)
     ]
     if empty:

@@ -55,10 +55,10 @@ def panel(results: Mapping[str, xr.Dataset], render: Render) -> Panel:
 
 
 def remarks(ds: xr.Dataset) -> Iterator[str]:
-    """Yields a warning if games failed."""
+    """Yields a warning of broken games."""
     failed = int(np.nansum(ds.failed.values))
     if failed:
-        yield f"{failed:,} games behind the {ds.attrs['kind']} failed: their state was not finite (see `failed`)"
+        yield f"broken games: {failed:,} behind the {ds.attrs['kind']}, whose state was not finite (see `failed`)"
 
 
 def sentences(ds: xr.Dataset) -> Iterator[str]:
@@ -74,7 +74,7 @@ def sentences(ds: xr.Dataset) -> Iterator[str]:
         value, low, high = (float(at[name]) for name in ("value", "low", "high"))
         rest = " Its interval holds 0, so this may be noise." if low <= 0 <= high else ""
         yield (
-            f"{pretty(policy)} depends most on {at.parameter.values} in {at.environment.values}: {axis} "
+            f"{pretty(policy)} depends most on {at.parameter.values} in {pretty(at.environment.values)}: {axis} "
             f"{words.estimate((value, low, high))}.{rest}"
         )
 

@@ -109,7 +109,7 @@ def _figures(findings: Findings, data: dict[str, Any], sweep: Sweep):
             _line(short[p], sweep, f"var(--p{p})", *(part[p, sweep.places] for part in (mean, low, high)))
             for p in data["shown"][:LINES]
         ]
-        yield f"{sweep.name}: regret over its {field}", _drawn(lines, x, field, marks)
+        yield f"{names.pretty(sweep.name)}: regret over its {field}", _drawn(lines, x, field, marks)
         return
     others = [p for p in data["shown"] if p not in sweep.places and not data["policies"][p]["values"]]
     colour = f"var(--p{sweep.places[len(sweep.places) // 2]})"
@@ -118,7 +118,7 @@ def _figures(findings: Findings, data: dict[str, Any], sweep: Sweep):
         ends = [sweep.values[0], sweep.values[-1]]
         lines += [svg.Line(short[p], ends, [mean[p, e]] * 2, f"var(--p{p})", dash="5 4") for p in others[:LINES]]
         if np.isfinite(mean[sweep.places, e]).any():
-            yield f"{names.pretty(sweep.name)} in {environment['label']}", _drawn(lines, x, field, marks)
+            yield f"{names.pretty(sweep.name)} in {environment['shown']}", _drawn(lines, x, field, marks)
 
 
 def _places(sweep: Sweep) -> svg.Axis:

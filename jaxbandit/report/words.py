@@ -22,19 +22,6 @@ def number(value: float) -> str:
     return f"{sign}{size:,.0f}" if size >= 1000 else f"{sign}{size:.3g}"
 
 
-def power(value: float) -> str:
-    """Formats a large count to two digits with a power of ten.
-
-    Example:
-      >>> power(819_200_000.0), power(512_000.0)
-      ('8.2 × 10⁸', '512,000')
-    """
-    if value < 1e6:
-        return f"{value:,.0f}"
-    mantissa, _, exponent = f"{value:.1e}".partition("e")
-    return f"{mantissa} × 10{str(int(exponent)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
-
-
 def estimate(numbers: Sequence[float | None]) -> str:
     """Formats a number alone, with its standard error, or with its limits; None is a missing number.
 
@@ -128,13 +115,15 @@ def count(n: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], at_most: int = 4) -> str:
-    """Joins names as in ``a, b and c``; a long list is cut after the first few.
+    """Joins names as in ``a, b and c``, or with semicolons if a name has a comma; a long list is cut.
 
     Example:
-      >>> listed(["a", "b", "c"]), listed(list("abcdef"))
-      ('a, b and c', 'a, b, c and 3 others')
+      >>> listed(["a", "b", "c"]), listed(list("abcdef")), listed(["a", "b, x = 1", "c"])
+      ('a, b and c', 'a, b, c and 3 others', 'a; b, x = 1; and c')
     """
     names = list(names)
     if len(names) > at_most:
         names = [*names[: at_most - 1], f"{len(names) - at_most + 1} others"]
+    if any(", " in name for name in names[:-1]):
+        return "; ".join([*names[:-1], f"and {names[-1]}"])
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""

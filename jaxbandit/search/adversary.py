@@ -191,9 +191,7 @@ class Adversary:
             environment=repr(environment),
             given=repr(self._given),
             band=f"studentised bootstrap over {self.settings.test_seeds} fresh seeds, {100 * LEVEL:g}%",
-            failed=arena.failed,
-            compile_seconds=round(arena.timing.compile_seconds, 3),
-            run_seconds=round(arena.timing.run_seconds, 3),
+            **arena.attributes(),
             **{DONE: 1},
         )
 

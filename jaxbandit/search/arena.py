@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from jaxbandit.engine import Engine, Timing
+from jaxbandit.grid import written
 from jaxbandit.progress import Progress
 from jaxbandit.runs import coupled
 
@@ -29,7 +30,7 @@ def derived_seed(seed: int, *purpose: int) -> int:
 def as_maker(policy: Any) -> Maker:
     """Returns a function of (environment, horizon) that makes a policy, from such a function or a policy."""
     if isinstance(policy, type):
-        raise ValueError(f"the policy is the class {policy.__name__}; pass an instance: jb.{policy.__name__}(...)")
+        raise ValueError(f"the policy is the class {policy.__name__}; pass an instance: {written(policy)}(...)")
     if all(hasattr(policy, method) for method in ("init", "probabilities", "update")):
         return lambda environment, horizon: policy
     if callable(policy):
@@ -90,6 +91,18 @@ class Arena:
         self._done += games.failed.size * self.horizon
         self.failed += int((games.failed > 0).sum())
         return games.regret[..., -1]
+
+    def attributes(self) -> dict[str, Any]:
+        """Returns the attributes of a result that tell how its games were played."""
+        devices = sorted(self.timing.devices)
+        native = bool(devices) and all(device.startswith("native") for device in devices)
+        return {
+            "failed": self.failed,
+            "compile_seconds": round(self.timing.compile_seconds, 3),
+            "run_seconds": round(self.timing.run_seconds, 3),
+            "device": "; ".join(devices),
+            **({"way": "native"} if native else {}),
+        }
 
     def _progress(self, now: int, in_all: int) -> None:
         if self._stop is not None and self._stop.is_set():

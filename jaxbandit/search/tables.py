@@ -8,6 +8,8 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
+from jaxbandit.analysis import rounding
+from jaxbandit.dataset.labels import shown
 from jaxbandit.search.study import Found
 
 
@@ -30,7 +32,7 @@ def tune_table(found: Sequence[Found]) -> Table:
             edge = " (edge)" if at_edge(float(at.tuned), float(at.low), float(at.high)) else ""
             row = [str(name), f"{float(at.default):.4g}", f"{float(at.tuned):.4g}{edge}"]
             bounds = f"{float(at.low):.4g} to {float(at.high):.4g}"
-            table.add_row(Text(one.policy if n == 0 else ""), *row, bounds, *(numbers if n == 0 else [""] * 3))
+            table.add_row(Text(shown(one.policy) if n == 0 else ""), *row, bounds, *(numbers if n == 0 else [""] * 3))
     return table
 
 
@@ -47,7 +49,7 @@ def worst_table(found: Sequence[Found]) -> Table:
             unit = " of the bound" if one.ds.attrs.get("objective") == "ratio" else ""
             thought = _short(at.searched) + unit
             numbers = [_interval(at, "regret"), thought, _short(at.given_regret), _short(at.bound)]
-            row = [Text(one.policy), Text(one.environment), f"{int(at.horizon):,}", Text(instance)]
+            row = [Text(shown(one.policy)), Text(shown(one.environment)), f"{int(at.horizon):,}", Text(instance)]
             table.add_row(*row, *numbers)
     return table
 
@@ -109,8 +111,7 @@ def _values(values: xr.DataArray) -> dict[str, float]:
 
 
 def _interval(ds: xr.Dataset, name: str) -> str:
-    value, low, high = (float(ds[key]) for key in (name, f"{name}_low", f"{name}_high"))
-    return f"{value:,.4g} ({low:,.4g} to {high:,.4g})".replace("-", "−")
+    return rounding.with_limits(*(float(ds[key]) for key in (name, f"{name}_low", f"{name}_high")))
 
 
 def at_edge(value: float, low: float, high: float) -> bool:

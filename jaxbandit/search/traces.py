@@ -17,7 +17,7 @@ import xarray as xr
 from jaxbandit.store import seal
 from jaxbandit.store.directory import Store
 from jaxbandit.studies.renamed import first_names
-from jaxbandit.version import __version__
+from jaxbandit.version import __version__, commit
 
 SECONDS = 5.0  # between two writes of a running search
 DONE = "done"  # the attribute of a file whose search has ended
@@ -59,7 +59,7 @@ class Trace:
         columns = {name: [row[name] for row in self.rows] for name in self._dims}
         variables = {name: (("step", *self._dims[name]), np.stack(rows)) for name, rows in columns.items() if rows}
         coords = {"step": np.arange(len(self.rows)), "parameter": self._parameters}
-        attrs = {"jaxbandit": __version__, "about": json.dumps(self._about), DONE: 0}
+        attrs = {"jaxbandit": __version__, "commit": commit(), "about": json.dumps(self._about), DONE: 0}
         return xr.Dataset(variables, coords=coords, attrs=attrs)
 
     def save(self, ds: xr.Dataset | None = None) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit import parameters
-from jaxbandit.analysis import statistics
+from jaxbandit.analysis import rounding, statistics
 from jaxbandit.analysis.ranks import skewness_corrected_p
 from jaxbandit.game import at_horizon
 from jaxbandit.search.arena import HELD_OUT, STEPS, TEST, Arena, Maker, derived_seed
@@ -219,9 +219,7 @@ class Tuner:
             verdict=verdict(ds, s.objective),
             within_noise=int(_within_noise(ds)),
             band=f"studentised bootstrap over {sample}, paired, {100 * LEVEL:g}%",
-            failed=arena.failed,
-            compile_seconds=round(arena.timing.compile_seconds, 3),
-            run_seconds=round(arena.timing.run_seconds, 3),
+            **arena.attributes(),
             **{DONE: 1},
         )
 
@@ -247,12 +245,14 @@ def verdict(ds: xr.Dataset, objective: str = "mean") -> str:
     difference, low, high = (float(ds[name]) for name in ("difference", "difference_low", "difference_high"))
     default = float(ds.regret.sel(candidate="default"))
     name = "mean regret" if objective == "mean" else "CVaR of the regret"
-    share = f" ({abs(difference) / default:.1%})" if default > 0 else ""
-    interval = f"{abs(difference):.4g}{share}, {100 * LEVEL:g}% interval of the difference ({low:.4g} to {high:.4g})"
+    share = f" ({100 * abs(difference) / default:.1f} %)" if default > 0 else ""
+    at = rounding.place((high - low) / 2, difference)
+    size, *limits = (rounding.fixed(number, at) for number in (abs(difference), low, high))
+    interval = f"{size}{share}, {100 * LEVEL:g} % interval of the difference ({limits[0]} to {limits[1]})"
     if _within_noise(ds):
         return f"the default is within noise of the optimum found: the {name} differs by {interval}"
     if difference < 0:
-        return f"tuning lowers the {name} of {default:.4g} by {interval}"
+        return f"tuning lowers the {name} of {rounding.fixed(default, at)} by {interval}"
     return f"the default is better: the {name} at the value found is higher by {interval}; try more steps or seeds"
 
 

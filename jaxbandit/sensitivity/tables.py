@@ -9,6 +9,8 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
+from jaxbandit.analysis import rounding
+from jaxbandit.dataset.labels import shown
 from jaxbandit.sensitivity.figures import labelled, short
 
 COLUMNS = {
@@ -35,26 +37,25 @@ COLUMNS = {
 def table(ds: xr.Dataset) -> Table:
     """Makes a table with a row per policy, environment and parameter."""
     kind, columns = ds.attrs["kind"], COLUMNS[ds.attrs["kind"]]
-    shown = Table(
-        title=f"{kind}, {ds.attrs['horizon']:,} rounds, {ds.attrs['num_seeds']:,} seeds", title_justify="left"
-    )
+    made = Table(title=f"{kind}, {ds.attrs['horizon']:,} rounds, {ds.attrs['num_seeds']:,} seeds", title_justify="left")
     for heading in ("policy", "environment", "parameter"):
-        shown.add_column(heading)
+        made.add_column(heading)
     for heading in columns:
-        shown.add_column(Text(heading), justify="right")
+        made.add_column(Text(heading), justify="right")
     for row in rows(ds):
         cells = [_cell([row[name] for name in names]) for names in columns.values()]
         if row.get("extrapolated"):
             cells[3] += " removed"
-        shown.add_row(*(Text(str(row[name])) for name in ("policy", "environment", "parameter")), *cells)
-    return shown
+        names = (shown(row["policy"]), shown(row["environment"]), str(row["parameter"]))
+        made.add_row(*map(Text, names), *cells)
+    return made
 
 
 def remarks(ds: xr.Dataset) -> Iterator[str]:
-    """Yields sentences on noise and on games that failed."""
+    """Yields sentences on noise and on broken games."""
     failed = int(np.nansum(ds.failed.values))
     if failed:
-        yield f"{failed} games failed: their state was not finite (see `failed`)"
+        yield f"broken games: {failed:,}, whose state was not finite (see `failed`)"
     if "noise_variance" in ds:
         share = ds.noise_variance / (ds.noise_variance + ds.variance)
         yield f"noise was at most {float(share.max()):.1%} of the variance over the box and has been subtracted"
@@ -82,5 +83,9 @@ def rows(ds: xr.Dataset) -> list[dict[str, Any]]:
 
 
 def _cell(numbers: list[float | None]) -> str:
-    value, *error = ("-" if number is None else short(number) for number in numbers)
-    return value if not error else f"{value} ± {error[0]}" if len(error) == 1 else f"{value} ({error[0]} to {error[1]})"
+    if numbers[0] is None:
+        return "–"
+    found = [math.nan if number is None else number for number in numbers]
+    if len(found) == 1:
+        return short(found[0]).replace("-", "−")
+    return rounding.with_error(*found) if len(found) == 2 else rounding.with_limits(*found)

@@ -130,3 +130,16 @@ def size(count: float) -> str:
             return f"{count:.3g} {name}"
         count /= 1000
     return f"{count:,.3g} TB"
+
+
+def power(value: float) -> str:
+    """Formats a large count to two digits with a power of ten.
+
+    Example:
+      >>> power(819_200_000.0), power(512_000.0)
+      ('8.2 × 10⁸', '512,000')
+    """
+    if value < 1e6:
+        return f"{value:,.0f}"
+    mantissa, _, exponent = f"{value:.1e}".partition("e")
+    return f"{mantissa} × 10{str(int(exponent)).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"

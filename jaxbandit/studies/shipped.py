@@ -20,8 +20,8 @@ def study_path(path: pathlib.Path) -> pathlib.Path:
         return path
     known = shipped()
     name = path.stem if path.suffix == ".toml" else path.name
-    if path.parent == pathlib.Path() and name in known:
-        return known[name]
+    if path.parent == pathlib.Path() and name.lower() in known:  # their names are in lower case
+        return known[name.lower()]
     if path.parent != pathlib.Path() or path.suffix == ".toml":
         raise ValueError(f"{path} does not exist; give the path of a study file, or write one with: jaxbandit init")
     near = suggest(name, list(known)) if known else ""

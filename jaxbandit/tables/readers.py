@@ -18,9 +18,9 @@ from jaxbandit.tables import aslib, npz
 
 TABLE_FIELDS = {"replay": "losses", "scheduled": "means"}  # the field that an entry's ``table`` file holds
 TABLE_OPTIONS = ("key", "arms", "header", "delimiter", "index")  # keys of such an entry that ``read_table`` receives
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_ENDINGS = (".npy", ".npz", *_DELIMITERS, ".parquet")
-_KINDS = ".npy, .npz, .csv, .tsv, .parquet, or an ASlib scenario folder"
+_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ""}  # a .txt file has no usual one
+_ENDINGS = (".npy", ".npz", ".csv", ".tsv", ".parquet")
+_KINDS = ".npy, .npz, .csv, .tsv, .parquet, .txt with a delimiter, or an ASlib scenario folder"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,15 +57,15 @@ def read_table(
     r"""Reads a whole table of losses; raises ``ValueError`` if any part of it is invalid.
 
     Args:
-      path: A ``.npy``, ``.npz``, ``.csv``, ``.tsv`` or ``.parquet`` file with one row per round and one column per arm,
-        or an ASlib scenario folder. Of a scenario, rounds are the instances and arms the algorithms in order of
-        appearance, runs that did not end with status ok count as ten times the cutoff (PAR10), and repetitions are
-        averaged.
+      path: A ``.npy``, ``.npz``, ``.csv``, ``.tsv`` or ``.parquet`` file, or a ``.txt`` file with a ``delimiter``, with
+        one row per round and one column per arm; or an ASlib scenario folder. Of a scenario, rounds are the instances
+        and arms the algorithms in order of appearance, runs that did not end with status ok count as ten times the
+        cutoff (PAR10), and repetitions are averaged.
       key: The array of an ``.npz`` file; default ``losses``, or the only table in it.
       arms: The columns to keep, by name and in this order; default all.
-      header: Whether a ``.csv`` or ``.tsv`` starts with the arms' names. By default it must, and a first line of
-        numbers is an error, because the numbers could be names or a round.
-      delimiter: The sign between entries of a ``.csv`` or ``.tsv``; default a comma, or a tab in a ``.tsv``.
+      header: Whether a ``.csv``, ``.tsv`` or ``.txt`` starts with the arms' names. By default it must, and a first line
+        of numbers is an error, because the numbers could be names or a round.
+      delimiter: The sign between entries of a ``.csv``, ``.tsv`` or ``.txt``; default a comma, or a tab in a ``.tsv``.
       index: The column that numbers or names the rounds and is no arm: its name, or True for the first column.
       missing: Whether missing, NaN and infinite entries are read as NaN; otherwise they are errors.
 
@@ -86,10 +86,12 @@ def read_table(
     for option, value in (("header", header), ("delimiter", delimiter)):
         if value is not None and suffix not in _DELIMITERS:
             raise ValueError(
-                f"{option}={value!r} is for .csv and .tsv files, but {where} is neither; leave {option} out"
+                f"{option}={value!r} is for .csv, .tsv and .txt files, but {where} is none of them; leave {option} out"
             )
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(f'delimiter must be one sign such as ";", got {delimiter!r}; leave it out for the default')
+    if suffix == ".txt" and delimiter is None:
+        raise ValueError(f'{where} does not say what is between its entries; pass delimiter, e.g. delimiter=";"')
     try:
         found = _read(path, suffix, key, header, delimiter or _DELIMITERS.get(suffix, ""))
     except FileNotFoundError:
@@ -215,7 +217,7 @@ def _read(path: pathlib.Path, suffix: str, key: str | None, header: bool | None,
             return _Found(_loaded(path), (), path.stem)
         case ".npz":
             return _Found(*npz.read_npz(path, key))
-        case ".csv" | ".tsv":
+        case ".csv" | ".tsv" | ".txt":
             names, rows = _from_csv(path, header, delimiter)
             return _Found(rows, names, path.stem)
         case ".parquet":

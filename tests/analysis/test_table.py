@@ -12,6 +12,7 @@ import jaxbandit as jb
 from jaxbandit.analysis import escapes
 from jaxbandit.analysis.outcomes import outcomes
 from jaxbandit.analysis.table import rate_text
+from jaxbandit.dataset.results import labelled
 
 EVIL = ["=cmd|' /C calc'!A0", "a|b*c* <script> [x](y) `z`", r"50 % \input{x} & $y_1$ ^ ~ # {"]
 ENVIRONMENT = jb.Bernoulli(means=[0.2, 0.8])
@@ -19,7 +20,7 @@ ENVIRONMENT = jb.Bernoulli(means=[0.2, 0.8])
 
 @pytest.fixture(scope="module")
 def results():
-    """Regret of three policies with hostile labels, 200 seeds; the last one fails in 3 of them."""
+    """Regret of three policies with hostile labels, 200 seeds; the last one loses 3 of them."""
     rng = np.random.default_rng(0)
     regret = rng.normal(10.0, 1.0, (3, 1, 200, 2))
     regret[2, 0, :3, 1] = 90.0
@@ -36,26 +37,26 @@ def test_outcomes_are_those_of_numpy(results):
     last = found[2]
     assert (last.mean, last.seeds, last.rounds) == (pytest.approx(final.mean()), 200, 100)
     assert last.tail == pytest.approx(np.quantile(final, 0.99))
-    assert last.failure[0] == 3 / 200  # above T Delta / 4 = 15
-    assert last.failure[1] < 3 / 200 < last.failure[2] < 0.05
-    assert found[0].failure[0] == 0
+    assert last.lost[0] == 3 / 200  # above T Delta / 4 = 15
+    assert last.lost[1] < 3 / 200 < last.lost[2] < 0.05
+    assert found[0].lost[0] == 0
 
 
 def test_csv_has_every_number_and_no_formula(results):
     rows = list(csv.DictReader(io.StringIO(jb.table(results, "csv", environments={"bernoulli": ENVIRONMENT}))))
     assert [row["policy"] for row in rows] == ["'" + EVIL[0], EVIL[1], EVIL[2]]
     assert float(rows[1]["regret_mean"]) == float(jb.summary(results).regret_mean[1, 0, 1])
-    assert float(rows[2]["failure_rate"]) == 0.015
+    assert float(rows[2]["lost_rate"]) == 0.015
     assert rows[0]["failed"] == "0"
 
 
 def test_markdown_keeps_its_columns(results):
     lines = jb.table(results, environments={"bernoulli": ENVIRONMENT}).splitlines()
-    assert lines[0] == "| environment | policy | mean ± s.e. | median | 99 % | fails |"
+    assert lines[0] == "| environment | policy | mean ± s.e. | median | 99 % | lost |"
     assert all(line.replace(r"\|", "").count("|") == 7 for line in lines[:5])
     assert "<script>" not in lines[3] and "](" not in lines[3] and r"\*c\*" in lines[3]
     assert "1.5 % (0.31 to 4.3)" in lines[4]
-    assert "fails" not in jb.table(results).splitlines()[0]  # no environments: no gap
+    assert "lost" not in jb.table(results).splitlines()[0]  # no environments: no gap
 
 
 def test_latex_has_no_foreign_command(results):
@@ -115,6 +116,18 @@ def test_export_writes_what_is_asked_for(results, tmp_path):
     np.testing.assert_array_equal(curves.regret_mean, results.regret.mean("seed").values.ravel())
     again = pandas.read_csv(tmp_path / "export" / "curves.csv")
     np.testing.assert_array_equal(again.regret_mean, curves.regret_mean)
+
+
+def test_a_gap_too_small_for_the_horizon_shows_no_lost_games(results):
+    """If every policy loses its median game, readers see a dash, and programs the share."""
+    near = {"bernoulli": jb.Bernoulli(means=[0.5, 0.6])}  # T Delta / 4 = 2.5, and the medians are 10
+    found = outcomes(labelled(results), environments=near)
+    assert [one.lost[0] for one in found] == [1.0, 1.0, 1.0] and not any(one.telling for one in found)
+    assert "lost" not in jb.table(results, environments=near)
+    one = results.copy(deep=True)
+    one["regret"][0] = 0.0  # a policy that wins its games
+    assert jb.table(one, environments=near).splitlines()[2].endswith("| 0 % (0 to 1.8) |")
+    assert "100 % (98 to 100)" in jb.table(one, environments=near)
 
 
 def test_every_format_says_who_is_outside_and_has_the_multiple_of_the_bound():

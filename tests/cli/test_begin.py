@@ -6,7 +6,7 @@ import zipfile
 import pytest
 from typer.testing import CliRunner
 
-from jaxbandit.cli import begin
+from jaxbandit.cli import begin, options
 from jaxbandit.cli import entry as cli
 from jaxbandit.cli.overrides import overridden
 from jaxbandit.studies import shipped
@@ -51,7 +51,9 @@ def test_init_overwrites_only_with_force(tmp_path, monkeypatch):
 def test_shipped_studies_are_found_by_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert set(shipped.shipped()) == {path.stem for path in (ROOT / "experiments").glob("*.toml")}
-    assert shipped.study_path(pathlib.Path("quickstart")) == ROOT / "experiments" / "quickstart.toml"
+    for name in ("quickstart", "Quickstart", "QUICKSTART.toml"):
+        assert shipped.study_path(pathlib.Path(name)) == ROOT / "experiments" / "quickstart.toml"
+        assert options.results_directory(pathlib.Path(name), None, False) == pathlib.Path("results/quickstart")
     (tmp_path / "quickstart").write_text("a file of mine")
     assert shipped.study_path(pathlib.Path("quickstart")) == pathlib.Path("quickstart")
     with pytest.raises(ValueError, match="no shipped study 'quikstart'; did you mean 'quickstart'"):

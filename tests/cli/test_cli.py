@@ -1,5 +1,6 @@
 """The command line, as a user types it."""
 
+import io
 import json
 import re
 import subprocess
@@ -9,6 +10,7 @@ import warnings
 
 import pytest
 import xarray as xr
+from rich.console import Console
 from typer.testing import CliRunner
 
 import jaxbandit as jb
@@ -68,8 +70,8 @@ def test_run_leaves_a_table_a_dataset_and_a_figure(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "two seconds" in done.stdout
     assert "±" in done.stdout
-    assert "uniINF, S_1 = 4 " in done.stdout
-    assert "99 %" in done.stdout and "fails" in done.stdout
+    assert "uniINF, S₁ = 4 " in done.stdout
+    assert "99 %" in done.stdout and "lost" in done.stdout
     with xr.open_dataset(tmp_path / "out" / "dataset.nc", engine="h5netcdf") as ds:
         assert ds.regret.dims == ("policy", "environment", "seed", "round")
         assert ds.sizes["policy"] == 3
@@ -92,7 +94,7 @@ def test_json_is_the_table_for_programs(invoke):
     assert (first["policy"], first["environment"], first["seeds"]) == ("uniform", "bernoulli[means=0.2,0.8]", 8)
     assert first["regret_low"] < first["regret_mean"] < first["regret_high"]
     assert first["regret_median"] <= first["regret_q99"]
-    assert first["failure_low"] <= first["failure_rate"] <= first["failure_high"]
+    assert first["lost_low"] <= first["lost_rate"] <= first["lost_high"]
     assert first["moment_order"] == 2.0 and first["moment_bound"] == pytest.approx(0.8**0.5)
     assert first["multiple_of_bound"] is None  # nobody promises uniform play to be good
     other = json.loads(invoke("run", "study.toml", "--json", "--set", "policies.0.name=uniinf").stdout)["results"][0]
@@ -139,6 +141,7 @@ def test_plan_says_what_it_takes_and_writes_nothing(invoke, tmp_path):
     said = invoke("plan", "study.toml").stdout
     for words in ("2 to play, 0 already stored", "16 games", "time", "memory", "disk"):
         assert words in said
+    assert " 1.6 × 10⁷ rounds in all" in invoke("plan", "study.toml", "--horizon", "1000000").stdout
     assert json.loads(invoke("plan", "study.toml", "--json").stdout)["compiles"] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
 
@@ -237,6 +240,23 @@ def test_list_has_a_plain_line_for_each(main):
     for name in POLICIES | ENVIRONMENTS:
         assert len([line for line in lines if line.startswith(f"{name} ")]) == 1, name
     assert not [line for line in lines if re.search(r":math:|`|[│┃]", line) or line != line.rstrip()]
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_list_has_one_line_each_on_a_terminal(width, monkeypatch):
+    monkeypatch.setattr(layout, "on_terminal", lambda: True)
+    for section, known in (("policies", POLICIES), ("environments", ENVIRONMENTS)):
+        console = Console(width=width, file=io.StringIO())
+        layout.show(console, cards.registry_table(section, width))
+        lines = console.file.getvalue().splitlines()
+        assert len(lines) == len(known) + 4 and max(map(len, lines)) <= width  # title, heads, rule, empty line
+        assert [line.split()[0] for line in lines[3:-1]] == list(known)
+
+
+@pytest.mark.parametrize("name", ["UniINF", "uniINF", "UNIINF", "StudentT", "RobustUCB"])
+def test_a_card_is_found_by_class_label_and_any_case(name):
+    entry = cards.card(name)[2]
+    assert f'name = "{ {"StudentT": "student_t", "RobustUCB": "robust_ucb"}.get(name, "uniinf") }"' in entry
 
 
 @pytest.mark.parametrize("name", [*POLICIES, *ENVIRONMENTS])

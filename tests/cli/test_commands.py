@@ -167,3 +167,30 @@ def test_ctrl_c_during_the_import_is_one_line_too(tmp_path):
     assert time.monotonic() - began < 20
     assert done.returncode == 130
     assert done.stderr.strip() == "stopped; nothing was begun. To start again: jaxbandit run 'a study.toml'"
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem", "remedy"),
+    [
+        (["runn"], "there is no command 'runn'", "did you mean 'run'?"),
+        (["plot"], "missing argument 'SOURCE'", "see: jaxbandit plot --help"),
+        (["run", "quickstart", "--horizon", "10.5"], "invalid value for '--horizon'", "see: jaxbandit run --help"),
+        (["run", "quickstart", "--horizn", "10"], "no such option: --horizn", "see: jaxbandit run --help"),
+    ],
+)
+def test_a_command_line_that_cannot_be_read_has_a_problem_and_a_remedy(typed, problem, remedy, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["jaxbandit", *typed])
+    with pytest.raises(SystemExit) as ended:
+        run_main()
+    first, second = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2
+    assert first.startswith("error: ") and problem in first
+    assert second.startswith("help:  ") and remedy in second
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_in_the_help_name_their_values(name):
+    lines = CliRunner().invoke(app, [name, "--help"], terminal_width=100).stdout.splitlines()
+    rows = [line for line in lines if re.match(r"\W+--(?!help)\w", line)]
+    assert not [line for line in rows if re.search(r"<\w+(\[\w+\])?>", line)]
+    assert not [line for line in rows if re.search(r"--(quick|quiet|json) +(N|X|PATH|TEXT)\b", line)]

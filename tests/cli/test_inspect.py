@@ -1,5 +1,6 @@
 """jaxbandit inspect, as a user types it."""
 
+import re
 import sys
 
 import numpy as np
@@ -29,6 +30,7 @@ def test_inspect_prints_the_facts_and_leaves_a_picture(tmp_path, monkeypatch, ca
     scale = 1 / np.quantile(losses[np.isfinite(losses)], 0.99)
     assert f"{scale:.4g} makes the 99 % quantile 1" in out
     assert f"{np.nanmean(losses[:, 2]):.5g}" in out
+    assert re.search(r"rounds uniINF skips +about all / all / all of the 2,000 if", out)
     assert (tmp_path / "results" / "inspect-latency.png").read_bytes().startswith(b"\x89PNG")
 
 

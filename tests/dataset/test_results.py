@@ -6,8 +6,11 @@ import pytest
 import xarray as xr
 
 import jaxbandit as jb
-from jaxbandit.dataset import results
+from jaxbandit.analysis import escapes
+from jaxbandit.dataset import labels, results
 from jaxbandit.grid import vector_label
+from jaxbandit.plots import common
+from jaxbandit.report import names
 from jaxbandit.types import field, pytree
 from tests.support.helpers import assert_mean
 
@@ -171,3 +174,18 @@ def test_measures_by_arm_of_environments_with_fewer_arms_are_filled_with_zeros()
     ).cumulative_lost
     assert kept.dims[-1] == "arm" and kept.sizes["arm"] == 3
     assert (kept.isel(environment=0, arm=2) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ("uniinf[initial_scale=4]", "uniINF, S₁ = 4"),
+        ("UniINF", "uniINF"),
+        ("pareto[means=0.5,1x3,tail_index=1.6]", "Pareto, means = 0.5,1x3, tail_index = 1.6"),
+        ("mine[a=1]#2", "mine, a = 1, #2"),
+    ],
+)
+def test_a_label_is_printed_in_one_form_everywhere(label, shown):
+    assert {name(label) for name in (labels.shown, common.pretty, names.pretty)} == {shown}
+    assert names.short([{"label": label}]) == [names.cut(shown)]
+    assert escapes.latex(shown) == shown.replace("S₁", "$S_1$").replace("_i", r"\_i").replace("#", r"\#")

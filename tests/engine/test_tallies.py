@@ -132,6 +132,7 @@ class Hoarder:
         return state.at[t % 3, arm].set(loss)
 
 
+@pytest.mark.filterwarnings("ignore:.* games of .* are broken:UserWarning")
 def test_what_breaks_a_table_is_said_at_the_next_recorded_round():
     ds = jb.simulate(Hoarder(), OneInfiniteLoss(), horizon=20, num_seeds=4, record=[5, 11, 20])
     assert (ds.failed == 11).all()
@@ -181,6 +182,7 @@ class Astray:
 
 @pytest.mark.parametrize("way", ways.WAYS)
 @pytest.mark.parametrize("changing", some([False], [True]), ids=["stationary", "changing"])
+@pytest.mark.filterwarnings("ignore:.* games of .* are broken:UserWarning")
 def test_no_arm_is_drawn_off_the_simplex(way, changing):
     """Not finite, negative, or a sum off by more than 1e-3; the last x is within."""
     environment = jb.Bernoulli(means=[0.2, 0.8])

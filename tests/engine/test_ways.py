@@ -287,6 +287,7 @@ WRONG = {"nan": [NAN, 0.5, 0.5], "negative": [1.5, -0.5, 0.0], "sum of 10": [5.0
 
 
 @pytest.mark.parametrize("way", ways.WAYS)
+@pytest.mark.filterwarnings("ignore:.* games of .* are broken:UserWarning")
 def test_a_broken_policy_fails_in_round_1(way):
     right = [0.2, 0.3, 0.5]
     points = jb.grid(Broken, wrong=[*WRONG.values(), right])

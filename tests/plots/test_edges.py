@@ -7,6 +7,7 @@ import pytest
 
 import jaxbandit as jb
 from jaxbandit import plots
+from jaxbandit.analysis import comparison, growth
 from jaxbandit.plots import style
 from tests.support.plot_cases import LABELS, ROUNDS, synthetic
 
@@ -117,3 +118,45 @@ def test_a_figure_that_cannot_be_drawn_is_named_and_the_others_are_drawn(tmp_pat
     with pytest.warns(UserWarning, match="figure 'balance' is not drawn: no div, shift, skip_error"):
         made = plots.draw(ds, tmp_path, formats=["png"], figures=figures, strict=False)
     assert [path.name for path in made] == ["regret.png"]
+
+
+@pytest.mark.parametrize(
+    ("axes", "x", "curves"),
+    [
+        ({"initial_scale": [1.0, 4.0, 16.0]}, "initial_scale", {"uniINF": [1, 4, 16]}),
+        ({"tail_index": [1.2, 1.6]}, "tail_index", {"uniINF": [1.2, 1.6]}),
+        ({"initial_scale": [1.0, 4.0], "tail_index": [1.2, 1.6]}, "initial_scale", {"uniINF": [1, 4]}),
+    ],
+)
+def test_a_grid_of_one_class_is_drawn_over_its_values(axes, x, curves, shown):
+    attrs = {"policy": "UniINF(horizon=300)", "environment": "Pareto(means=[0.5, 1.0])"}
+    ds = synthetic(axes, measures=False).assign_attrs(attrs)
+    plots.sweep(ds, x=x)
+    for panel in shown["panels"]:
+        drawn = {line.get_label(): line.get_xdata().tolist() for line in panel.get_lines()}
+        assert {label: drawn[label] for label in curves} == curves
+    assert len(shown["panels"]) == (2 if len(axes) == 2 else 1)
+
+
+def test_a_gap_of_environments_that_are_not_given_is_explained():
+    ds = synthetic(LABELS, measures=False)
+    with pytest.raises(ValueError, match=r"no coordinate 'gap', .* pass environments = {label: environment}"):
+        plots.atlas(ds.assign_coords(tail_index=("environment", [1.2, 1.6])), x="tail_index", y="gap")
+
+
+def test_exponents_of_the_figure_are_those_of_the_table(shown):
+    """A figure has the interval, the digits and the rule for falling regret of the measured table."""
+    ds = synthetic(LABELS, exponent=0.7, measures=False)
+    late = ds["round"] > 2000
+    ds["regret"] = ds.regret.where((ds.environment == "pareto") | ~late, 0.5 * ds.regret)  # falls at the end
+    bent = ds.regret.sel(policy="uniform", environment="pareto") * np.log(ds["round"] + 1)
+    ds["regret"] = ds.regret.where((ds.policy != "uniform") | (ds.environment != "pareto"), bent)
+    plots.growth_curves(ds, "x.png")
+    for policy, name in (("uniinf", "uniINF"), ("uniform", "uniform")):
+        cells = [
+            comparison.measured(ds.regret.sel(policy=policy, environment=place), None)
+            for place in LABELS["environment"]
+        ]
+        assert (cells[1].verdict, growth.exponent_text(*cells[1].exponent)) == ("falling", "")
+        assert f"{name}: {growth.exponent_text(*cells[0].exponent)}" in shown["legend"]
+        assert f"{name} (regret falls)" in shown["legend"]

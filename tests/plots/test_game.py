@@ -113,3 +113,8 @@ def test_the_command_writes_a_page_or_a_figure(tmp_path, shown):
     assert shown["titles"][0] == "HTINF" and "skipped loss" in shown["legend"]
     wrong = CliRunner().invoke(app, [*study, "--policy", "uniinf"])
     assert "2 points of two.toml are called 'uniinf'; give one of 'uniinf[initial_scale=1]'" in str(wrong.exception)
+
+
+def test_the_figure_of_a_game_names_its_environment(shown):
+    plots.game(jb.UniINF(horizon=20), jb.Pareto(means=[0.5, 1.0], tail_index=1.6), horizon=20, seed=5)
+    assert shown["note"][0] == "Pareto, K = 2, α = 1.54; game 0 of study seed 5, 20 rounds"

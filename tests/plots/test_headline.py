@@ -24,7 +24,7 @@ def pairs(spread: float = 0.02) -> xr.Dataset:
 def test_the_worst_gap_is_the_largest_mean_and_has_the_exponent_of_the_envelope():
     ds = pairs()
     found = plots.worst_gaps(ds.isel(environment=np.random.default_rng(0).permutation(len(PAIRS))), environments=PAIRS)
-    assert found.family.values.tolist() == ["hard_pair, K = 4, α = 1.5"]
+    assert found.family.values.tolist() == ["hard pair, K = 4, α = 1.5"]
     found = found.isel(family=0)
     means = ds.regret.mean("seed")
     np.testing.assert_allclose(found.regret_mean, means.max("environment").transpose("policy", "round"))

@@ -45,6 +45,14 @@ def test_the_points_of_a_sweep_are_an_ordered_ramp(labels, dark):
     assert min(strength) >= 3
 
 
+def test_a_ramp_has_the_hue_of_its_policy_in_every_study_and_is_clear_of_black():
+    swept = [f"uniinf[initial_scale={n}]" for n in (1, 4)]
+    alone, among = style.looks(swept), style.looks([*swept, "uniform"])
+    assert alone == among[:2]
+    apart = np.linalg.norm(looks._lab(among[0]["color"]) - looks._lab(among[2]["color"]))
+    assert apart > 0.3  # uniform play is black
+
+
 def test_basic_colours_differ_for_colour_blind_readers():
     """Distances in OKLab after the simulations of Machado, Oliveira and Fernandes (2009) at full strength."""
     blind = {
@@ -68,6 +76,11 @@ def test_basic_colours_differ_for_colour_blind_readers():
 
 def test_a_long_name_is_short_on_figures_and_whole_in_tables():
     label = "uniinf_first_losses[horizon=100]"
-    assert common.pretty(label) == "uniINF, own S₁ (no proof)[horizon=100]"
+    assert common.pretty(label) == "uniINF, own S₁ (no proof), horizon = 100"
     assert labels.pretty(label) == "uniINF, S₁ from first losses (not the paper's, no proof)[horizon=100]"
     assert max(len(common.pretty(name)) for name in jb.POLICIES) <= 25
+
+
+def test_policies_that_are_often_drawn_together_differ_in_colour():
+    found = style.looks(["robust_ucb", "robust_moss", "ada_hedge", "uniinf", "htinf"])
+    assert len({look["color"] for look in found}) == 5

@@ -53,7 +53,7 @@ def test_all_figures_a_dataset_allows_are_made(tmp_path):
 def test_regret_curves_show_the_means(shown):
     ds = synthetic(LABELS)
     plots.regret_curves(ds, "x.png", method="bootstrap", simultaneous=True)
-    assert shown["titles"] == LABELS["environment"]
+    assert shown["titles"] == ["Pareto", "switching"]
     assert shown["cells"] == ["uniINF", "uniform"] * 2  # at the ends of the curves
     assert "bootstrap" in shown["note"][-1]
     assert "simultaneous over rounds, 32 seeds" in shown["note"][-1].replace("\n", " ")
@@ -131,8 +131,10 @@ def test_a_third_axis_gives_panels(shown):
     assert shown["titles"][:2] == ["c = 5", "c = 6"]
     with pytest.raises(ValueError, match="takes two swept axes and one for panels"):
         plots.heat_map(synthetic(axes | {"d": [1.0, 2.0]}), "x.png")
-    with pytest.raises(ValueError, match="takes two swept axes"):
+    with pytest.raises(ValueError, match=r"takes two swept axes, but the dataset has a; .* plots.sweep\(ds, x='a'\)"):
         plots.heat_map(synthetic({"a": [1.0, 2.0]}), "x.png")
+    with pytest.raises(ValueError, match="takes two swept axes, but the dataset has none"):
+        plots.heat_map(synthetic({}), "x.png")
     with pytest.raises(ValueError, match="no swept axis 'q'; its swept axes are a, b, c"):
         plots.heat_map(synthetic(axes), "x.png", x="q")
 
@@ -171,7 +173,7 @@ def test_decomposition_stacks_the_terms(shown):
     ds = synthetic(LABELS)
     plots.decomposition(ds, "x.png")
     assert shown["legend"] == ["Div", "Shift", "|SkipErr|", "pseudo-regret"]
-    assert shown["titles"][0] == "uniINF in pareto"
+    assert shown["titles"][0] == "uniINF in Pareto"
     top = max(path.vertices[:, 1].max() for path in shown["panels"][0].collections[-1].get_paths())
     assert top == pytest.approx(3.5 * float(ds.regret.isel(policy=0, environment=0).mean("seed")[-1]))
     assert shown["cells"][0] == "sum of the terms / regret = 3.5"
@@ -195,14 +197,14 @@ def test_decomposition_stacks_the_terms(shown):
 @pytest.mark.parametrize("keep", ["seeds", "summary"])
 @pytest.mark.usefixtures("shown")
 def test_datasets_as_simulate_makes_them(keep, tmp_path):
-    """A sweep of one class a side: every point is a curve, and there is a heat map."""
+    """A sweep of one class a side: every point is a curve in a panel, and there is a heat map."""
     policies = jb.grid(jb.UniINF, horizon=50, initial_scale=[1.0, 4.0])
     environments = jb.grid(jb.Pareto, means=[0.5, 1.0], tail_index=[1.2, 1.6])
     ds = jb.simulate(policies, environments, horizon=50, num_seeds=16, record=8, keep=keep)
     made = plots.draw(ds, tmp_path, formats=["png"])
     assert {path.name for path in made} == {"regret.png", "growth.png", "heat.png"}
     assert plots.labelled(ds).policy.values[1] == "uniinf[initial_scale=4]"
-    assert plots.labelled(ds).environment.values[0] == "pareto[tail_index=1.2]"
+    assert plots.labelled(ds).environment.values[1] == "pareto[tail_index=1.6]"
     several = plots.labelled(
         jb.simulate(jb.Uniform(), environments.points[0], horizon=50, num_seeds=16, record=8, keep=keep)
     )
@@ -267,4 +269,4 @@ def test_panels_of_one_kind_say_what_tells_them_apart():
     labels = ["pareto[means=0.5,1]", "pareto[means=0.2,1]", "bernoulli"]
     known = {label: jb.Pareto(means=[0.5, 1.0], tail_index=1.6) for label in labels[:2]}
     first, second, other = environment_names(labels, known)
-    assert first.endswith("\nmeans=0.5,1") and second.endswith("\nmeans=0.2,1") and other == "bernoulli"
+    assert first.endswith("\nmeans = 0.5,1") and second.endswith("\nmeans = 0.2,1") and other == "Bernoulli"

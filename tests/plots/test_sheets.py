@@ -19,8 +19,8 @@ def test_a_figure_is_drawn_on_given_axes():
     assert plots.regret_curves(synthetic(LABELS), ax=axes) is mine
     assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["uniINF", "uniform"]
     assert "bands: normal" in axes[0].get_legend().get_title().get_text()
-    assert [panel.get_title() for panel in axes] == LABELS["environment"] and not mine.legends
-    with pytest.raises(ValueError, match=r"the figure has 2 panels \(pareto, switching\) and ax has 1; pass as many"):
+    assert [panel.get_title() for panel in axes] == ["Pareto", "switching"] and not mine.legends
+    with pytest.raises(ValueError, match=r"the figure has 2 panels \(Pareto, switching\) and ax has 1; pass as many"):
         plots.regret_curves(synthetic(LABELS), ax=axes[0])
 
 

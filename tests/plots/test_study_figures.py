@@ -62,7 +62,7 @@ def test_both_worlds_stand_side_by_side(drawn, tmp_path):
     ds["regret"] = ds.regret.where((ds.policy != "htinf") | (ds["round"] <= 100))
     plots.both_worlds(ds, tmp_path / "x.png", environments=ENVIRONMENTS)
     left, right = drawn[0].axes
-    assert left.get_title() == "stochastic: pareto, K = 2, α = 1.5"
+    assert left.get_title() == "stochastic: Pareto, K = 2, α = 1.5"
     assert right.get_title() == "adversarial: switching of Pareto, K = 2, α = 1.5"
     assert [text.get_text() for text in left.texts] == ["uniINF", "HTINF (to $10^{2}$)"]
     with pytest.raises(ValueError, match="no environment is given for 'switching'"):

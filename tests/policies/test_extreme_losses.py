@@ -43,7 +43,7 @@ class Struck:
 COMBINATIONS = list(itertools.product(jb.POLICIES, (1, 2, 10, 100), ("float32", "float64")))
 
 
-@pytest.mark.filterwarnings("ignore:Struck has one arm")
+@pytest.mark.filterwarnings("ignore:Struck has one arm", "ignore:.* games of .* are broken:UserWarning")
 @pytest.mark.parametrize(
     ("name", "num_arms", "dtype"),
     [

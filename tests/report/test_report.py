@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 import jaxbandit as jb
 from jaxbandit import plots, report
 from jaxbandit.cli import entry as cli
-from jaxbandit.report import findings, points, sections, sweeps, tails, verdicts, words
+from jaxbandit.report import findings, points, sections, sweeps, tails, verdicts
 from jaxbandit.store.directory import StoreError
+from jaxbandit.studies import limits
 from jaxbandit.theory import assumptions
 from tests.support.report_cases import Outside, environments_of, kept_as_summary, study, written
 
@@ -73,7 +74,9 @@ def test_cells_that_are_not_played_are_named(tmp_path):
     ds["regret"] = ds.regret.where(ds.environment != "pareto[tail_index=1.6]")
     found = findings.find(ds)
     assert [verdict.missing for verdict in found.verdicts] == [["htinf"], []]
-    assert "5 pairs not played yet: uniINF[initial_scale=1] in pareto" in next(sections.troubles(found))
+    assert "5 pairs not played yet: uniINF, S₁ = 1 in Pareto, tail_index = 1.6; uniINF" in next(
+        sections.troubles(found)
+    )
     page = written(ds, tmp_path)
     assert "in 2 of 2 environments played so far" in " ".join(page.split())
     with pytest.raises(ValueError, match="no cell of the study is finished; continue it"):
@@ -99,30 +102,32 @@ def test_a_policy_that_stops_earlier_is_named_and_not_ranked(tmp_path):
     assert "Not ranked, as they stop before the last round: uniform" in page
     whole, last = ds.sizes["seed"] * ds.sizes["environment"], int(ds["round"][-1])
     rounds = whole * (last * (ds.sizes["policy"] - 1) + half)
-    assert f"{words.power(float(rounds))} rounds in all" in page
+    assert f"{limits.power(float(rounds))} rounds in all" in page
     assert "ranked policy" not in written(study(), tmp_path)
 
 
-def test_failures_and_warnings_are_on_the_page(tmp_path):
+def test_broken_games_and_warnings_are_on_the_page(tmp_path):
     ds = study().assign_attrs(warnings="htinf is told a <wrong> sigma", infinite_losses=3)
     ds.failed[1, 0, :5] = 7
     page = written(ds, tmp_path)
-    assert "5 games of uniINF[initial_scale=4] failed" in page
-    assert "5 of 384 games failed" in page
+    assert "broken games: 5 of uniINF, S₁ = 4" in page
+    assert "5 of 384 games broken" in page
     assert "htinf is told a &lt;wrong&gt; sigma: its guarantee does not cover this environment" in page
     assert "3 games suffered an infinite loss" in page
-    assert '<a href="#failures-and-warnings">3 warnings</a>' in page
-    assert "Nothing failed, nothing is missing" in written(study(), tmp_path)
+    assert '<a href="#warnings">3 warnings</a>' in page
+    assert "No game is broken, nothing is missing" in written(study(), tmp_path)
 
 
-def test_cells_that_are_not_played_do_not_hide_failures():
+def test_cells_that_are_not_played_do_not_hide_broken_games():
     ds = kept_as_summary(study())
     ds["failed"] = xr.full_like(ds.failed, -1)
     ds.failed[0, 0] = 2
     ds["regret_mean"] = ds.regret_mean.where(ds.failed >= 0)
     ds["seeds"] = xr.where(ds.failed >= 0, 32, 0)
     said = list(sections.troubles(findings.find(ds)))
-    assert said[0] == "2 games of uniINF[initial_scale=1] failed: their state was not finite (see `failed`)"
+    assert said[0] == (
+        "broken games: 2 of uniINF, S₁ = 1, whose state was not finite (`failed` has the first such round)"
+    )
     assert said[1].startswith("11 pairs not played yet")
 
 
@@ -301,7 +306,7 @@ def test_every_table_of_the_page_says_who_is_outside(tmp_path):
     first = "uniinf[initial_scale=1]"
     ds.attrs["outside"] = assumptions.as_attribute([(first, str(label)) for label in ds.environment.values[:2]])
     page = written(ds, tmp_path, environments=environments_of(ds))
-    assert "uniINF[initial_scale=1] (outside its assumptions in 2 of 3) has the least mean regret in 3 of 3" in page
+    assert "uniINF, S₁ = 1 (outside its assumptions in 2 of 3) has the least mean regret in 3 of 3" in page
     mark = '<span class="mark open">outside its assumptions</span>'
     growth, numbers = (page[page.index(f'id="{name}"') :] for name in ("growth-of-regret", "all-numbers"))
     ranking, quantiles = numbers.split("<h3>Quantiles of final regret</h3>")
@@ -311,4 +316,4 @@ def test_every_table_of_the_page_says_who_is_outside(tmp_path):
     assert [mark in summary for summary in summaries] == [True, True, False]
     ds.attrs["outside"] = assumptions.as_attribute([(first, str(ds.environment.values[0]))])
     alone = written(ds.isel(policy=[0]), tmp_path, environments=environments_of(ds))
-    assert "uniINF[initial_scale=1] (outside its assumptions) has a mean regret of" in alone
+    assert "uniINF, S₁ = 1 (outside its assumptions) has a mean regret of" in alone

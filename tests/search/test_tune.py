@@ -89,6 +89,8 @@ def test_a_default_at_the_optimum_is_said_to_be_within_noise():
     ds = jb.tune(Valley(rate=2.0), ENVIRONMENT, horizon=50, parameters=["rate"], steps=5, **TINY)
     assert ds.attrs["within_noise"] == 1
     assert "the default is within noise of the optimum found" in ds.attrs["verdict"]
+    assert "95 % interval" in ds.attrs["verdict"] and "-" not in ds.attrs["verdict"]
+    assert ds.attrs["way"] == "native" and ds.attrs["commit"]
     assert float(ds.low[0]) == pytest.approx(0.002) and float(ds.high[0]) == pytest.approx(2_000.0)
 
 

@@ -13,7 +13,7 @@ import jaxbandit as jb
 from jaxbandit import sensitivity
 from jaxbandit.cli.entry import app
 from jaxbandit.runs import coupled
-from jaxbandit.sensitivity import kept
+from jaxbandit.sensitivity import kept, tables
 from jaxbandit.studies.study import Study, parse
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -201,3 +201,9 @@ def test_the_page_runs(capsys):
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(block, "docs/sensitivity.md", "exec"), {})
     assert capsys.readouterr().out == "('tail_index', 'parameter')\n"
+
+
+def test_numbers_have_the_place_of_their_error_and_a_true_minus():
+    assert tables._cell([-0.8312, 0.07041]) == "−0.831 ± 0.070"
+    assert tables._cell([0.5, 0.41, 0.62]) == "0.50 (0.41 to 0.62)"
+    assert tables._cell([None, None]) == "–" and tables._cell([-2.0]) == "−2"

@@ -96,11 +96,16 @@ def test_delimiter_and_index(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(";x;y\nmon;1;2\ntue;3;4\n")
     np.testing.assert_array_equal(jb.read_table(path, delimiter=";", index=True).losses, [[1, 2], [3, 4]])
+    text = path.rename(tmp_path / "table.txt")
+    np.testing.assert_array_equal(jb.read_table(text, delimiter=";", index=True).losses, [[1, 2], [3, 4]])
+    with pytest.raises(ValueError, match=r"table.txt does not say what is between its entries; pass delimiter"):
+        jb.read_table(text)
+    path = text.rename(path)
     with pytest.raises(ValueError, match="delimiter must be one sign"):
         jb.read_table(path, delimiter=";;")
     with pytest.raises(ValueError, match="has no arm 'day'"):
         jb.read_table(path, delimiter=";", index="day")
-    with pytest.raises(ValueError, match=r"delimiter=';' is for .csv and .tsv files"):
+    with pytest.raises(ValueError, match=r"delimiter=';' is for .csv, .tsv and .txt files"):
         jb.read_table(write(tmp_path, "npy"), delimiter=";")
 
 
@@ -128,7 +133,7 @@ def test_unreadable_files(tmp_path):
         jb.read_table(tmp_path)
     with pytest.raises(ValueError, match=r"key='a' names an array of an .npz file"):
         jb.read_table(write(tmp_path, "csv"), key="a")
-    with pytest.raises(ValueError, match=r"header=True is for .csv and .tsv files"):
+    with pytest.raises(ValueError, match=r"header=True is for .csv, .tsv and .txt files"):
         jb.read_table(write(tmp_path, "npy"), header=True)
 
 

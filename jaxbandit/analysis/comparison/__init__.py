@@ -166,19 +166,16 @@ def measured(
     last = regret.isel(round=-1)
     band = statistics.band(last, level=level, num_resamples=RESAMPLES)
     played, recorded = int(last["round"]), regret["round"].values
-    window = regret.mean("seed").values[recorded >= played / 2**growth.LAST_DOUBLINGS]
     none = float("nan")
     exponent, ratio, verdict = (none, none, none, none), (none, none, none), ""
-    if (np.diff(window) < 0).any():  # regret falls in an environment that changes, so it has no exponent
-        verdict = "falling"
-    else:
-        if window.size >= 2:
-            fit = growth.exponent(regret, level=level, num_resamples=RESAMPLES)
-            exponent = float(fit.slope), float(fit.low), float(fit.high), float(fit.model_error)
-        if growth.enough_doublings(recorded):
-            found = growth.gain_ratio(regret, level=level, entries=entries)
-            ratio = float(found.ratio), float(found.low), float(found.high)
-            verdict = str(found.verdict.values)
+    if (recorded >= played / 2**growth.LAST_DOUBLINGS).sum() >= 2:
+        fit = growth.exponent(regret, level=level, num_resamples=RESAMPLES)
+        exponent = float(fit.slope), float(fit.low), float(fit.high), float(fit.model_error)
+        verdict = "falling" if bool(fit.falls) else ""
+    if not verdict and growth.enough_doublings(recorded):
+        found = growth.gain_ratio(regret, level=level, entries=entries)
+        ratio = float(found.ratio), float(found.low), float(found.high)
+        verdict = str(found.verdict.values)
     return Entry(
         regret=(float(band["mean"]), float(band.low), float(band.high)),
         exponent=exponent,
@@ -221,7 +218,7 @@ def _failures(ds: xr.Dataset) -> list[str]:
     if "failed" not in ds:
         return []
     failed, played = int((ds.failed > 0).sum()), int((ds.failed >= 0).sum())
-    return [f"{failed:,} of {played:,} games failed (met a number that is not finite)."]
+    return [f"{failed:,} of {played:,} games are broken (met a number that is not finite)."]
 
 
 def _order(environment: Any) -> float:

@@ -107,7 +107,7 @@ function startCurves(data) {
     element.innerHTML = '<h3></h3><div class="controls"></div><p class="says"></p><div class="plot"></div>';
     const [title, controls, says, plot] = element.children;
     const view = {environment, says, update() {
-      title.innerHTML = escaped(data.environments[view.environment].label).replace(/[\[(,]/g, "$&<wbr>");
+      title.innerHTML = escaped(data.environments[view.environment].shown).replace(/[\[(,]/g, "$&<wbr>");
       const holder = controls.firstChild;
       pick(holder, "environment", data.environments, view.environment, chosen => { view.environment = chosen; view.update(); });
       show(plot, () => figure(view));

@@ -83,7 +83,7 @@ function startHeat(data) {
         colorscale: data.heat, xgap: 1, ygap: 1, hoverongaps: false, ...(low === high ? {zmin: low - 1, zmax: high + 1} : {}),
         text: said, texttemplate: room > 6.5 * chars ? "%{text}" : "", textfont: {size: room > 8 * chars ? 12 : 10},
         customdata: cells.map((row, i) => row.map(([p, w], j) => p < 0 || w < 0 ? ""
-          : `${escaped(data.policies[p].shown)}<br>${escaped(data.environments[w].label)}<br>${said[i][j]}${ratio ? " × the best" : ""}`)),
+          : `${escaped(data.policies[p].shown)}<br>${escaped(data.environments[w].shown)}<br>${said[i][j]}${ratio ? " × the best" : ""}`)),
         hovertemplate: "%{customdata}<extra></extra>",
         colorbar: {title: {text: ratio ? "× best" : "regret", side: "right"}, thickness: 14, outlinewidth: 0,
           ...(log ? ticks(low, high) : {separatethousands: true})},

@@ -21,7 +21,7 @@ function startSensitivity(data) {
     const traces = visible().map(w => {
       const [at, from, to] = [value, low, high].map(values => values[policy][w][m] ?? parameters.map(() => null));
       return {
-        type: "bar", name: escaped(data.environments[w].label), showlegend: false, x: parameters.map(escaped), y: at,
+        type: "bar", name: escaped(data.environments[w].shown), showlegend: false, x: parameters.map(escaped), y: at,
         marker: {color: colour(data.environments[w]), pattern: {shape: hatch[data.environments[w].dash], fgcolor: css("--paper")}},
         error_y: {type: "data", symmetric: false, color: css("--ink"), thickness: 1.3, width: 4,
           array: at.map((y, n) => (to[n] === null ? 0 : Math.max(to[n] - y, 0))),
@@ -50,7 +50,7 @@ function startSensitivity(data) {
         hoverinfo: "skip", showlegend: false,
       });
       lines.push({
-        x, y, type: "scatter", mode: "lines+markers", name: escaped(data.environments[w].label), showlegend: false,
+        x, y, type: "scatter", mode: "lines+markers", name: escaped(data.environments[w].shown), showlegend: false,
         line: {color: colour(data.environments[w]), dash: data.environments[w].dash, width: 2}, marker: {size: 5},
         customdata: y.map((value, k) => limits(value, from?.[k] ?? null, to?.[k] ?? null)), hovertemplate: "%{customdata}",
       });
