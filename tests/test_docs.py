@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 # Sizes of the pages, and those they are run with.
 TINY = {"20_000": "200", "10_000": "100", "4_000": "400", "256": "16", "512": "24"}
-FEWEST = {"index.md": 1, "replay.md": 1}  # outputs of a page; 3 unless named
+FEWEST = {"README.md": 1, "index.md": 1, "replay.md": 1}  # outputs of a page; 3 unless named
 RETURNS = re.compile(r"^(?:Returns|Yields):\n +(.*)$", re.MULTILINE)
 
 
@@ -120,6 +120,16 @@ def test_pages_read_well_without_the_builder():
         text = page.read_text(encoding="utf-8")
         found = re.search(r"\{[\w:]+\}`", text)
         assert not found, f"{page.name} has a raw role: {found}"
+
+
+def test_the_landing_page_is_the_first_screen_of_the_readme():
+    screen, _, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Try it\n")
+    landing, _, groups = (DOCS / "index.md").read_text(encoding="utf-8").partition("## Learn\n")
+    assert rest and groups
+    assert landing == screen.replace("](docs/", "](")
+    prose = re.sub(r"^(?:```.*?^```|<!--.*?<!-- end of \S+ -->|!\[.*?\))$", "", screen, flags=re.DOTALL | re.MULTILINE)
+    assert 100 < len(prose.split()) <= 250
+    assert len(re.findall(r"^!\[", screen, re.MULTILINE)) == screen.count("<!-- reproduce headline -->") == 1
 
 
 def test_the_sidebar_has_every_page_once(builder):
