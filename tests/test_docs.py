@@ -114,12 +114,33 @@ def test_returned_values_are_described_in_prose():
     assert not typed("Does.\n\nReturns:\n  A dataset with ``a: b``.\n  Its names: ``mean``.")
 
 
+# Parts of a page that may be wide: fenced code, what commands write between two marks, displayed formulas.
+WIDE = re.compile(
+    r"^(?:```.*?^```|<!-- (?:reproduce )?(\S+) -->\n.*?^<!-- end(?:(?: of)? \1)? -->|\$\$.*?\$\$)$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def too_long(page: str) -> list[str]:
+    """The lines of prose beyond 100 columns; a row of a table or a line with a link cannot be wrapped."""
+    lines = WIDE.sub("", page).splitlines()
+    return [line for line in lines if len(line) > 100 and not line.startswith("|") and "](" not in line]
+
+
 def test_pages_read_well_without_the_builder():
     """A code host shows roles as they are typed, and long lines are hard to review."""
-    for page in [*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+    pages_of_prose = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+    for page in [*DOCS.rglob("*.md"), *pages_of_prose]:
         text = page.read_text(encoding="utf-8")
         found = re.search(r"\{[\w:]+\}`", text)
         assert not found, f"{page.name} has a raw role: {found}"
+        assert not too_long(text), page.name
+
+
+def test_a_long_line_of_prose_is_noticed():
+    long = "word " * 25
+    table, code, made = f"| {long} |", f"```bash\n{long}\n```", f"<!-- reproduce ties -->\n{long}\n<!-- end of ties -->"
+    assert too_long(f"{table}\n\n{code}\n\n{made}\n\n{long}\n\n$$\n{long}\n$$\n\n[{long}](page.md)\n") == [long]
 
 
 def test_the_landing_page_is_the_first_screen_of_the_readme():
