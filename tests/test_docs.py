@@ -4,6 +4,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import json
 import pathlib
 import re
 import types
@@ -162,9 +163,22 @@ def test_the_sidebar_has_every_page_once(builder):
     assert sorted(listed) == sorted({*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")} - {DOCS / "index.md"})
 
 
-def test_the_notebook_is_the_tutorial():
-    page = notebook.PAGE.read_text(encoding="utf-8")
-    assert notebook.NOTEBOOK.read_text(encoding="utf-8") == notebook.made(page), "run python -m benchmarks.notebook"
+def test_the_notebook_is_the_tutorial_executed():
+    page, kept = notebook.PAGE.read_text(encoding="utf-8"), json.loads(notebook.NOTEBOOK.read_text(encoding="utf-8"))
+    code = [cell for cell in kept["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert all(cell["outputs"] for cell in code)
+    pictures = [output for cell in code for output in cell["outputs"] if "image/png" in output.get("data", {})]
+    assert len(pictures) == 1
+    assert len(notebook.NOTEBOOK.read_bytes()) < 200_000
+    printed = {line.rstrip() for cell in code for output in cell["outputs"] for line in output.get("text", [])}
+    outputs = [block for language, block in pages.BLOCK.findall(page) if language == "text"]
+    assert {
+        line for block in outputs for line in block.splitlines() if len(line) < 80
+    } <= printed  # a kernel wraps others
+    for cell in code:
+        cell |= {"execution_count": None, "outputs": []}
+    assert kept == json.loads(notebook.made(page)), "run python -m benchmarks.notebook"
     assert notebook.made(page) != notebook.made(page.replace("256", "255"))
 
 
