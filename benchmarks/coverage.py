@@ -1,7 +1,8 @@
 """Coverage of intervals and error rates of claims, on samples of known mean and on the tool's own games.
 
 ``python -m benchmarks.coverage`` plays 65,536 games of each policy, takes them for the whole population, and draws
-studies of a few seeds from it, so the true mean is known. ``--keep`` writes the tables to docs/statistics.md.
+studies of a few seeds from it, so the true mean is known. ``--few`` draws studies of 2 to 64 seeds from a normal and a
+lognormal law instead. ``--keep`` writes the tables to docs/statistics.md.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from jaxbandit.analysis import ranks, risk, statistics
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "statistics.md"
 SEEDS, LEVEL, RESAMPLES = (16, 64, 512), 0.95, 1_000
+FEW_SEEDS = (2, 3, 4, 8, 16, 64)
 HORIZON, GAMES = 10_000, 65_536
 ENVIRONMENT = jb.Pareto(means=[0.5, 1.0, 1.0, 1.0], tail_index=1.6)
 POLICIES = {
@@ -101,6 +103,31 @@ def claims(first: str, second: str, samples: Mapping[str, np.ndarray], studies: 
         yield Claims(f"{first}, {second}", first if means[0] < means[1] else second, seeds, test, claimed)
 
 
+def few_seeds(studies: int, rng: np.random.Generator) -> str:
+    """Returns a table in Markdown: coverage of intervals and error rates of the test in studies of few seeds.
+
+    The test errs rarely, so it has ten times as many studies as the intervals.
+    """
+    out = [
+        f"Coverage of 95 % intervals in {studies:,} studies and error rates of the test in {10 * studies:,} "
+        f"(`python -m benchmarks.coverage --few --studies {studies}`, jaxbandit {jb.__version__}).",
+        "",
+        "| seeds | normal law: normal interval | bootstrap | test at 5 % | at 0.1 % "
+        "| lognormal law: normal interval | bootstrap | test at 5 % | at 0.1 % |",
+        "|---:" * 9 + "|",
+    ]
+    for seeds in FEW_SEEDS:
+        shares = []
+        for draw, mean in ((rng.standard_normal, 0.0), (lambda size: rng.lognormal(size=size), np.exp(0.5))):
+            table, many = draw((studies, seeds)), draw((10 * studies, seeds))
+            shares.append(1 - _misses(statistics.normal_interval(table, LEVEL), mean).mean())
+            shares.append(1 - _misses(statistics.bootstrap_interval(table, LEVEL, RESAMPLES), mean).mean())
+            p = ranks.skewness_corrected_p(many - mean)
+            shares += [(p < 0.05).mean(), (p < 0.001).mean()]
+        out.append(f"| {seeds} | {' | '.join(map(_percent, shares))} |")
+    return "\n".join(out)
+
+
 def _misses(interval: statistics.Interval, mean: float) -> np.ndarray:
     return (interval.low > mean) | (interval.high < mean)
 
@@ -138,8 +165,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", type=int, default=2_000)
     parser.add_argument("--keep", action="store_true", help="write the tables to docs/statistics.md")
+    parser.add_argument("--few", action="store_true", help="studies of 2 to 64 seeds, on laws of known mean")
     options = parser.parse_args()
     rng = np.random.default_rng(22)
+    if options.few:
+        text = few_seeds(options.studies, rng)
+        print(text)
+        if options.keep:
+            records.publish("few", text, PAGE)
+        return
     made, own = made_samples(rng), own_games()
     rows = coverage({name: made[name] for name in ("normal", "lognormal", "brittle")} | own, options.studies, rng)
     decided = [

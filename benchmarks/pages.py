@@ -26,7 +26,10 @@ from benchmarks import notebook, peers
 from jaxbandit.cli.entry import app
 
 DOCS = pathlib.Path(__file__).parents[1] / "docs"
-PAGES = [DOCS / f"{name}.md" for name in ("index", "tutorial", "faq", "replay", "coming_from", "own")]
+PAGES = [
+    DOCS.parent / "README.md",
+    *(DOCS / f"{name}.md" for name in ("index", "tutorial", "faq", "replay", "coming_from", "own")),
+]
 IMAGES = {"heat.png": "tutorial-heat.png", "results/first/figures/regret.png": "tutorial-regret.png"}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PEER = re.compile(rf"# ({'|'.join(peers.NAMES.values())}) [\d.]+\n")

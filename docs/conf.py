@@ -33,7 +33,7 @@ exclude_patterns = ["_ext"]
 nitpicky = True  # a reference that leads nowhere is an error
 # Types in signatures: a link if their page is known, plain text otherwise.
 nitpick_ignore_regex = [("py:class", r"(?!jaxbandit\.[A-Z]\w*$).*")]
-smartquotes_action = "D"  # dashes alone: quotes stay what one types
+smartquotes = False  # an option such as --quick stays what one types, also in prose
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3

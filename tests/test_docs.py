@@ -4,6 +4,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import json
 import pathlib
 import re
 import types
@@ -19,7 +20,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 # Sizes of the pages, and those they are run with.
 TINY = {"20_000": "200", "10_000": "100", "4_000": "400", "256": "16", "512": "24"}
-FEWEST = {"index.md": 1, "replay.md": 1}  # outputs of a page; 3 unless named
+FEWEST = {"README.md": 1, "index.md": 1, "replay.md": 1}  # outputs of a page; 3 unless named
 RETURNS = re.compile(r"^(?:Returns|Yields):\n +(.*)$", re.MULTILINE)
 
 
@@ -114,12 +115,43 @@ def test_returned_values_are_described_in_prose():
     assert not typed("Does.\n\nReturns:\n  A dataset with ``a: b``.\n  Its names: ``mean``.")
 
 
+# Parts of a page that may be wide: fenced code, what commands write between two marks, displayed formulas.
+WIDE = re.compile(
+    r"^(?:```.*?^```|<!-- (?:reproduce )?(\S+) -->\n.*?^<!-- end(?:(?: of)? \1)? -->|\$\$.*?\$\$)$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def too_long(page: str) -> list[str]:
+    """The lines of prose beyond 100 columns; a row of a table or a line with a link cannot be wrapped."""
+    lines = WIDE.sub("", page).splitlines()
+    return [line for line in lines if len(line) > 100 and not line.startswith("|") and "](" not in line]
+
+
 def test_pages_read_well_without_the_builder():
     """A code host shows roles as they are typed, and long lines are hard to review."""
-    for page in [*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+    pages_of_prose = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+    for page in [*DOCS.rglob("*.md"), *pages_of_prose]:
         text = page.read_text(encoding="utf-8")
         found = re.search(r"\{[\w:]+\}`", text)
         assert not found, f"{page.name} has a raw role: {found}"
+        assert not too_long(text), page.name
+
+
+def test_a_long_line_of_prose_is_noticed():
+    long = "word " * 25
+    table, code, made = f"| {long} |", f"```bash\n{long}\n```", f"<!-- reproduce ties -->\n{long}\n<!-- end of ties -->"
+    assert too_long(f"{table}\n\n{code}\n\n{made}\n\n{long}\n\n$$\n{long}\n$$\n\n[{long}](page.md)\n") == [long]
+
+
+def test_the_landing_page_is_the_first_screen_of_the_readme():
+    screen, _, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Try it\n")
+    landing, _, groups = (DOCS / "index.md").read_text(encoding="utf-8").partition("## Learn\n")
+    assert rest and groups
+    assert landing == screen.replace("](docs/", "](")
+    prose = re.sub(r"^(?:```.*?^```|<!--.*?<!-- end of \S+ -->|!\[.*?\))$", "", screen, flags=re.DOTALL | re.MULTILINE)
+    assert 100 < len(prose.split()) <= 250
+    assert len(re.findall(r"^!\[", screen, re.MULTILINE)) == screen.count("<!-- reproduce headline -->") == 1
 
 
 def test_the_sidebar_has_every_page_once(builder):
@@ -131,9 +163,22 @@ def test_the_sidebar_has_every_page_once(builder):
     assert sorted(listed) == sorted({*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")} - {DOCS / "index.md"})
 
 
-def test_the_notebook_is_the_tutorial():
-    page = notebook.PAGE.read_text(encoding="utf-8")
-    assert notebook.NOTEBOOK.read_text(encoding="utf-8") == notebook.made(page), "run python -m benchmarks.notebook"
+def test_the_notebook_is_the_tutorial_executed():
+    page, kept = notebook.PAGE.read_text(encoding="utf-8"), json.loads(notebook.NOTEBOOK.read_text(encoding="utf-8"))
+    code = [cell for cell in kept["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert all(cell["outputs"] for cell in code)
+    pictures = [output for cell in code for output in cell["outputs"] if "image/png" in output.get("data", {})]
+    assert len(pictures) == 1
+    assert len(notebook.NOTEBOOK.read_bytes()) < 200_000
+    printed = {line.rstrip() for cell in code for output in cell["outputs"] for line in output.get("text", [])}
+    outputs = [block for language, block in pages.BLOCK.findall(page) if language == "text"]
+    assert {
+        line for block in outputs for line in block.splitlines() if len(line) < 80
+    } <= printed  # a kernel wraps others
+    for cell in code:
+        cell |= {"execution_count": None, "outputs": []}
+    assert kept == json.loads(notebook.made(page)), "run python -m benchmarks.notebook"
     assert notebook.made(page) != notebook.made(page.replace("256", "255"))
 
 

@@ -76,7 +76,7 @@ def test_basic_colours_differ_for_colour_blind_readers():
 
 def test_a_long_name_is_short_on_figures_and_whole_in_tables():
     label = "uniinf_first_losses[horizon=100]"
-    assert common.pretty(label) == "uniINF, own S₁ (no proof), horizon = 100"
+    assert common.pretty(label) == "uniINF, own S₁ (no proof), T = 100"
     assert labels.pretty(label) == "uniINF, S₁ from first losses (not the paper's, no proof)[horizon=100]"
     assert max(len(common.pretty(name)) for name in jb.POLICIES) <= 25
 
