@@ -188,21 +188,20 @@ class Store:
         """
         path = self.directory / "lock"
         try:
-            file = path.open("a+", encoding="utf-8")
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)  # raw: a buffer would write once more while it closes
         except OSError as error:
             raise StoreError(f"cannot open {path} ({error.strerror}); give another directory with --out") from None
-        with file:
+        try:
             if fcntl is not None:
                 try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError:
-                    file.seek(0)
-                    raise InUseError(self.directory, file.read(200).strip() or "another process") from None
+                    holder = os.read(lock, 200).decode(errors="replace").strip()
+                    raise InUseError(self.directory, holder or "another process") from None
             since = time.strftime("%Y-%m-%d %H:%M:%S")
             try:
-                file.truncate(0)
-                file.write(f"process {os.getpid()} on {socket.gethostname()}{note} since {since}\n")
-                file.flush()
+                os.ftruncate(lock, 0)
+                os.write(lock, f"process {os.getpid()} on {socket.gethostname()}{note} since {since}\n".encode())
             except OSError as error:
                 raise StoreError(
                     f"cannot write {path} ({error.strerror}){_free_space(self.directory)}; nothing was changed. Make "
@@ -213,7 +212,9 @@ class Store:
                 yield
             finally:
                 with contextlib.suppress(OSError):
-                    file.truncate(0)
+                    os.ftruncate(lock, 0)
+        finally:
+            os.close(lock)
 
 
 def _aside(path: pathlib.Path) -> pathlib.Path:

@@ -87,11 +87,13 @@ def check(
     if needs.memory_bytes <= memory and needs.seconds <= YEARS and fits:
         return needs
     key = max(LARGE, key=lambda name: sizes[name] / LARGE[name])
+    advice = f"lower {'the number of ' * (key in ('policies', 'environments', 'arms'))}{key} (now {sizes[key]:,})"
+    if needs.memory_bytes <= memory and needs.seconds <= YEARS and sizes[key] <= LARGE[key]:  # an ordinary study
+        advice = f"make room in {directory}, or give a directory on another disk with --out"
     there = f"{size(memory)} of memory" + ("" if free is None else f" and {size(free)} of free disk space")
     raise ValueError(
         f"this study is too large: {needs.games:,} games need at least {size(needs.memory_bytes)} of memory, "
-        f"{size(needs.disk_bytes)} of disk space and {duration(needs.seconds)}, but here are {there}; "
-        f"lower {'the number of ' * (key in ('policies', 'environments', 'arms'))}{key} (now {sizes[key]:,})"
+        f"{size(needs.disk_bytes)} of disk space and {duration(needs.seconds)}, but here are {there}; {advice}"
     )
 
 

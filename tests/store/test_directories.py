@@ -1,7 +1,10 @@
 """Odd directories: foreign files, pipes, a full disk, hostile titles. Each is used, or refused in words."""
 
+import contextlib
 import errno
 import os
+import shutil
+import subprocess
 import warnings
 
 import pytest
@@ -40,34 +43,50 @@ def test_foreign_files_are_left_alone(done):
 
 def test_a_disk_that_is_full_at_the_start(tmp_path, monkeypatch):
     (tmp_path / "out").mkdir()
-    opened = store.pathlib.Path.open
 
-    class Full:
-        def __init__(self, file):
-            self.file = file
+    def full(handle, content):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-        def __getattr__(self, name):
-            return getattr(self.file, name)
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            self.file.close()
-
-        def flush(self):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    def full(path, *args, **options):
-        file = opened(path, *args, **options)
-        return Full(file) if path.name == "lock" else file
-
-    monkeypatch.setattr(store.pathlib.Path, "open", full)
+    monkeypatch.setattr(store.os, "write", full)
     with (
         pytest.raises(StoreError, match=r"cannot write .*lock \(No space left.*bytes are free"),
         Store(tmp_path / "out").locked(),
     ):
         pass
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 2 MB, and a function that fills it."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "jaxbandit-test", str(place)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("only root can mount a disk")
+
+    def fill():
+        with contextlib.suppress(OSError), (place / "filling").open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+
+    yield place, fill
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk(small_disk, capsys):
+    place, fill = small_disk
+    study = STUDY.changed(sensitivity={"local": ["initial_scale"]}, policies=[{"name": "uniinf"}])
+    study.save(place / "study.toml")
+    jb.run(study, place / "out", engine=ENGINE)
+    (place / "empty").mkdir()
+    fill()
+    for command, out in (("run", "out"), ("sensitivity", "out"), ("run", "empty"), ("run", "new")):
+        words = ["jaxbandit", command, str(place / "study.toml"), "--out", str(place / out)]
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match="2"):
+            patch.setattr("sys.argv", words)
+            cli.main()
+        said = capsys.readouterr().err.lower()
+        assert "make room" in said and "number of policies" not in said, (command, out, said)
 
 
 @pytest.mark.parametrize("title", some(["[/]", "[/red] %s {}"], ["[bold", "[link=http://x]", "\\["]))
