@@ -16,7 +16,7 @@ PACKAGE = ROOT / "jaxbandit"
 
 # A package imports only from the rows above its own, lazily too.
 LAYERS = [
-    {"version", "types", "random", "arms", "simplex", "checks", "progress", "interrupt"},
+    {"version", "types", "random", "arms", "simplex", "checks", "progress", "interrupt", "outputs"},
     {"theory"},
     {"policies", "environments"},
     {"game"},
@@ -50,6 +50,7 @@ WITHIN = (  # modules of the first row, in their order
     "simplex",
     "progress",
     "interrupt",
+    "outputs",
 )
 FOR_AUTHORS = {"types", "random", "arms", "simplex", "checks"}  # what a policy or an environment may import
 MOST_MODULES, MOST_LINES = 14, 320

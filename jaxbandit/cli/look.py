@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from jaxbandit import outputs
 from jaxbandit.cli import layout
 from jaxbandit.cli.options import BAND, FORMATS, Band, Data, Formats, Simultaneous, Source, Trust, endings
 from jaxbandit.studies import figures, recorded
@@ -50,7 +51,7 @@ def plot(
             )
     made = plots.draw(
         ds,
-        out or (source if source.is_dir() else source.parent) / "figures",
+        out or outputs.folder_in(source if source.is_dir() else source.parent, "figures"),
         formats=endings(formats),
         environments=environments,
         method=band,

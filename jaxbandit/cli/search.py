@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from jaxbandit import outputs
 from jaxbandit.checks import safe_name
 from jaxbandit.cli import layout
 from jaxbandit.cli.options import (
@@ -58,7 +59,7 @@ def sensitivity(
         engine=Engine(progress=not (quiet or as_json)),
         notice=lambda kind, there: layout.say(console, f"{asked.KINDS[kind]}: {'found' if there else 'playing'}"),
     )
-    figures = asked.draw(results, directory / "figures", formats=endings(formats))
+    figures = asked.draw(results, outputs.folder_in(directory, "figures"), formats=endings(formats))
     if as_json:
         print(json.dumps({kind: tables.rows(ds) for kind, ds in results.items()}, indent=1))
     for kind, ds in results.items():

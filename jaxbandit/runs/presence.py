@@ -114,7 +114,7 @@ class Presence:
         content = json.dumps(said).encode()
         with contextlib.suppress(OSError):  # for example a full disk: then the others play this share too
             self._path(self.number).parent.mkdir(exist_ok=True)
-            handle = os.open(self._path(self.number), os.O_WRONLY | os.O_CREAT, 0o666)
+            handle = os.open(self._path(self.number), os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
             try:
                 os.write(handle, content)
                 os.ftruncate(handle, len(content))

@@ -8,6 +8,7 @@ from typing import Any
 
 import xarray as xr
 
+from jaxbandit import outputs
 from jaxbandit.engine import Engine
 from jaxbandit.random import PRNG
 from jaxbandit.sensitivity.local import local
@@ -66,7 +67,7 @@ def run(
         )
     section, pairs, store = study.sensitivity, pairs_of(study, None), Store(directory)
     store.prepare()
-    folder = store.directory / FOLDER
+    folder = outputs.folder_in(store.directory, FOLDER)
     results = {}
     with store.locked():
         folder.mkdir(exist_ok=True)

@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jaxbandit import outputs
 from jaxbandit.store import cellfile, seal
 from jaxbandit.store.cellfile import FORMAT, UNSEALED, BadFileError, Header, MisnamedError
 from jaxbandit.store.manifest import problem
@@ -34,6 +35,7 @@ except ImportError:  # Windows
     fcntl = None
 
 
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 _REMEDY = "The cells beside it are kept. Move store.json away and run the study again"
 
 
@@ -62,6 +64,11 @@ class Store:
 
     def prepare(self) -> None:
         """Creates the directories; raises ``StoreError`` if that fails or if they hold another version's files."""
+        try:
+            for path in (self.cells, self.parts, self.checkpoints, self.directory / "team"):
+                outputs.folder_in(self.directory, path.name)
+        except ValueError as error:
+            raise StoreError(str(error)) from None
         try:
             for path in (self.cells, self.parts, self.checkpoints):
                 path.mkdir(parents=True, exist_ok=True)
@@ -188,9 +195,11 @@ class Store:
         """
         path = self.directory / "lock"
         try:
-            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)  # raw: a buffer would write once more while it closes
+            # A raw descriptor: a buffered file would write once more while it is closed.
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
         except OSError as error:
-            raise StoreError(f"cannot open {path} ({error.strerror}); give another directory with --out") from None
+            reason = "it is a link" if path.is_symlink() else error.strerror
+            raise StoreError(f"cannot open {path} ({reason}); give another directory with --out") from None
         try:
             if fcntl is not None:
                 try:

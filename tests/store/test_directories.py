@@ -114,3 +114,68 @@ def test_entries_that_are_no_policies(entry, said, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ValueError, match=said):
         STUDY.changed(policies=[entry])
+
+
+LINKS = {  # of a results directory, with the commands that would write through them
+    "report.html": ["report OUT"],
+    "figures/regret.png": ["plot OUT --format png"],
+    "export/table.csv": ["export OUT"],
+    "dataset.nc": ["run STUDY --out OUT"],
+}
+FOLDERS = {
+    "figures": "plot OUT --format png",
+    "export": "export OUT",
+    "cells": "run STUDY --out OUT",
+    "checkpoints": "run STUDY --out OUT",
+}
+
+
+@pytest.fixture
+def received(tmp_path):
+    """A finished directory, a file and a folder beside it that no command may touch, and the command line."""
+    study = STUDY.changed(num_seeds=2, environments=[{"name": "bernoulli", "means": [0.2, 0.8]}], figures=["regret"])
+    study.save(tmp_path / "study.toml")
+    jb.run(study, tmp_path / "out", engine=ENGINE)
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / "elsewhere").mkdir()
+
+    def command(line):
+        places = {"OUT": str(tmp_path / "out"), "STUDY": str(tmp_path / "study.toml")}
+        return CliRunner().invoke(cli.app, [places.get(word, word) for word in line.split()])
+
+    return tmp_path, command
+
+
+def test_no_command_writes_through_a_link(received):
+    place, command = received
+    for name, commands in LINKS.items():
+        link = place / "out" / name
+        link.parent.mkdir(exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(place / "victim")
+        for line in commands:
+            said = command(line)
+            assert said.exit_code == 0, (line, said.exception)
+            assert (place / "victim").read_text() == "mine", line
+            assert link.is_file() and not link.is_symlink()
+            assert not list(link.parent.glob(".*.tmp"))
+
+
+def test_a_folder_that_leads_elsewhere_is_refused(received):
+    place, command = received
+    for name, line in FOLDERS.items():
+        folder = place / "out" / name
+        if folder.exists():
+            folder.rename(place / f"{name}.kept")
+        folder.symlink_to(place / "elsewhere", target_is_directory=True)
+        said = command(line)
+        assert said.exit_code == 1, line
+        assert "outside of" in str(said.exception) and "remove the link" in str(said.exception)
+        assert not list((place / "elsewhere").iterdir())
+        folder.unlink()
+        if (kept := place / f"{name}.kept").exists():
+            kept.rename(folder)
+    (place / "out" / "lock").unlink()
+    (place / "out" / "lock").symlink_to(place / "victim")
+    assert "lock (it is a link)" in str(command("run STUDY --out OUT").exception)
+    assert (place / "victim").read_text() == "mine"
