@@ -11,6 +11,7 @@ import xarray as xr
 from jaxbandit import outputs
 from jaxbandit.engine import Engine
 from jaxbandit.random import PRNG
+from jaxbandit.sensitivity import tables
 from jaxbandit.sensitivity.local import local
 from jaxbandit.sensitivity.morris import morris
 from jaxbandit.sensitivity.points import Pairs, pairs_of
@@ -159,6 +160,9 @@ def _read(path: pathlib.Path) -> xr.Dataset | None:
             "overwrites it; move it away to keep it",
             stacklevel=3,
         )
+        return None
+    if why := tables.problem(ds):
+        warnings.warn(f"{path} cannot be used: {why}; this file is not used", stacklevel=3)
         return None
     if not verified:
         warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=3)

@@ -3,5 +3,5 @@
 ``directory`` creates and locks the directory, ``cells`` names the files that a study needs, ``cellfile`` writes and
 reads one of them, ``cover`` compares needed seeds with stored ones, ``writing`` writes files to the disk while the
 next games are played, and ``assemble`` opens a directory as one dataset. ``seal`` gives every file a digest and
-compares it, and ``manifest`` checks the content of ``store.json``.
+compares it, ``manifest`` checks the content of ``store.json``, and ``form`` that of a dataset.
 """

@@ -141,7 +141,7 @@ def received(tmp_path):
 
     def command(line):
         places = {"OUT": str(tmp_path / "out"), "STUDY": str(tmp_path / "study.toml")}
-        return CliRunner().invoke(cli.app, [places.get(word, word) for word in line.split()])
+        return CliRunner().invoke(cli.app, [str(places.get(word, word)) for word in line.split()])
 
     return tmp_path, command
 
