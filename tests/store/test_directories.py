@@ -179,3 +179,25 @@ def test_a_folder_that_leads_elsewhere_is_refused(received):
     (place / "out" / "lock").symlink_to(place / "victim")
     assert "lock (it is a link)" in str(command("run STUDY --out OUT").exception)
     assert (place / "victim").read_text() == "mine"
+
+
+def test_places_that_cannot_be_written_are_named(received, capsys):
+    place, _ = received
+    (place / "file").write_text("mine")
+    study = jb.Study.load(place / "study.toml").changed(tune={"parameters": ["x"]}, worst={"parameters": {"x": [1, 2]}})
+    study.save(place / "search.toml")
+    for words in (
+        ["plot", "out", "--out", "file"],
+        ["plot", "out", "--out", "file/inside"],
+        ["tune", "search.toml", "--out", "file"],
+        ["worst", "search.toml", "--out", "file/inside"],
+        ["inspect", "table.csv", "--out", "file/inside.png"],
+    ):
+        (place / "table.csv").write_text("a,b\n" + "1,2\n" * 50)
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit, match="2"):
+            patch.chdir(place)
+            patch.setattr("sys.argv", ["jaxbandit", *words])
+            cli.main()
+        said = " ".join(capsys.readouterr().err.split())
+        assert "cannot use file" in said and "give another place with --out" in said, (words, said)
+    assert (place / "file").read_text() == "mine"
