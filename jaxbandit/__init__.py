@@ -1,7 +1,13 @@
 """jaxbandit: a simulator of heavy-tailed bandits in which a whole study is one compiled call."""
 
 import importlib as _importlib
+import sys as _sys
 import typing as _typing
+
+if _sys.argv[:1] == ["-m"] and _sys.orig_argv[1:3] == ["-m", "jaxbandit"]:  # Ctrl-C may hit the imports below
+    import jaxbandit_launcher as _launcher
+
+    _launcher.guard()
 
 from jaxbandit.agent import Agent as Agent
 from jaxbandit.engine import Engine as Engine

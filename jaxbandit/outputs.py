@@ -40,8 +40,8 @@ def folder_in(directory: pathlib.Path, name: str) -> pathlib.Path:
     """Returns a folder of a results directory; raises ``ValueError`` if it is a link that leads out of the directory.
 
     Example:
-      >>> folder_in(pathlib.Path("results"), "figures").as_posix()
-      'results/figures'
+      >>> folder_in(pathlib.Path("mine"), "figures").as_posix()
+      'mine/figures'
     """
     path = directory / name
     if path.is_symlink() and not path.resolve().is_relative_to(directory.resolve()):

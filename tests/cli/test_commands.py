@@ -14,7 +14,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from jaxbandit import interrupt
-from jaxbandit.cli import commands, options
+from jaxbandit.cli import commands, entry, options
 from jaxbandit.cli.entry import app
 from jaxbandit.cli.entry import main as run_main
 
@@ -74,8 +74,9 @@ def test_an_option_means_the_same_in_every_command():
 
 def test_default_directories_and_the_way_on_are_made_in_one_place():
     sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "jaxbandit").rglob("*.py")}
-    for text, place in (("To continue:", commands), ('Path("results")', options), ("os._exit(", commands)):
-        assert [str(path) for path, source in sources.items() if text in source] == [place.__file__], text
+    exits = [commands, entry]  # a second Ctrl-C, and no memory left
+    for text, places in {"To continue:": [commands], 'Path("results")': [options], "os._exit(": exits}.items():
+        assert sorted(str(path) for path, source in sources.items() if text in source) == [p.__file__ for p in places]
 
 
 class LeftError(BaseException):
@@ -134,5 +135,16 @@ def test_ctrl_c_during_the_import_is_one_line_too(tmp_path):
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert time.monotonic() - began < 20
+    assert done.returncode == 130
+    assert done.stderr.strip() == "stopped; nothing was begun. To start again: jaxbandit run 'a study.toml'"
+
+
+def test_ctrl_c_during_the_import_of_the_module_is_one_line(tmp_path):
+    """JAX is another module here, whose import takes long."""
+    (tmp_path / "jax.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(30)\n")
+    code = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.executable, sys.argv)"
+    command = [sys.executable, "-c", code, "-m", "jaxbandit", "run", "a study.toml"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 130
     assert done.stderr.strip() == "stopped; nothing was begun. To start again: jaxbandit run 'a study.toml'"

@@ -19,10 +19,9 @@ from jaxbandit.cli import outcome
 from jaxbandit.search import study as searches
 from jaxbandit.store import seal
 from jaxbandit.store.directory import StoreError
-from tests.store.test_faults import SECONDS
-from tests.studies.test_mutations import mutated
 from tests.support import answers
 from tests.support.helpers import some
+from tests.support.mutations import mutated
 from tests.support.stores import ENGINE
 
 STUDY = jb.Study(
@@ -33,6 +32,7 @@ STUDY = jb.Study(
     environments=[{"name": "bernoulli", "means": [[0.2, 0.8], [0.4, 0.5]]}],
     figures=["regret"],
 )
+SECONDS = 10  # longer than this is a hang
 COMMANDS = {"report": [], "export": ["--csv", "--latex", "--markdown"], "plot": ["--format", "png"]}
 TEXTS = ["</script><script>", "[/]", "=1+1", "\n\n# x", "$\\frac{", "\x1b]0;x\x07", "|a|", "", "x" * 5_000, "\u202e"]
 TRIES = [
