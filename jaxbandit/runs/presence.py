@@ -11,6 +11,8 @@ import uuid
 import warnings
 from typing import Any, Self
 
+from jaxbandit.store import seal
+
 BEAT = 1.0  # seconds between two signs of life
 LOST = 10.0  # seconds without a sign of life after which a process counts as lost
 PLAYING, DONE, LEFT = "playing", "done", "left"
@@ -103,8 +105,8 @@ class Presence:
 
     def _read(self, n: int) -> bytes:
         try:
-            return self._path(n).read_bytes()
-        except OSError:
+            return seal.read_bytes(self._path(n))
+        except (OSError, seal.BadFileError):
             return b""
 
     def _write(self, state: str) -> None:

@@ -84,12 +84,12 @@ class Store:
     def manifest(self) -> dict[str, Any] | None:
         """Reads ``store.json``; returns None if it does not exist yet."""
         path = self.directory / "store.json"
+        if self.directory.exists() and not self.directory.is_dir():
+            raise StoreError(f"{self.directory} is not a directory; give another one with --out")
         try:
             said, verified = seal.read_json(path)
         except FileNotFoundError:
             return None
-        except NotADirectoryError:
-            raise StoreError(f"{self.directory} is not a directory; give another one with --out") from None
         except BadFileError as error:
             raise StoreError(f"{path} {error}. {_REMEDY}") from None
         found = said.get("format")
@@ -115,6 +115,14 @@ class Store:
 
         If ``mend`` is set, a whole cell under another cell's name gets its own name, or is set aside if that is taken.
         """
+        try:
+            os.listdir(self.cells)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError(
+                f"{self.cells} cannot be read ({error.strerror}); check its permissions, or give another directory"
+            ) from None
         found, misnamed = [], {}
         for path in sorted(self.cells.glob("*.nc")):
             try:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit.checks import CONTROL
+
 NUMBER, WHOLE, TEXT = "iuf", "iu", "OUST"  # kinds of NumPy
 _KINDS = {NUMBER: "numbers", WHOLE: "whole numbers", TEXT: "text"}
 _LAST = ("traced_seed", "t", "quantile", "seed", "round", "arm")  # dimensions behind the swept ones, in this order
@@ -56,6 +58,8 @@ def label_problems(ds: xr.Dataset, dims: Sequence[str]) -> Iterator[str]:
             yield f"two labels along `{dim}` are equal"
         if (longest := max(map(len, labels))) > LONGEST:
             yield f"a label along `{dim}` has {longest:,} letters, and at most {LONGEST:,} are shown"
+        if any(char in CONTROL for label in labels for char in label):
+            yield f"a label along `{dim}` has control characters"
 
 
 def attribute_problems(attrs: Mapping[str, Any], texts: Sequence[str], wholes: Sequence[str]) -> Iterator[str]:
@@ -68,6 +72,8 @@ def attribute_problems(attrs: Mapping[str, Any], texts: Sequence[str], wholes: S
             yield f"its attribute `{name}` is no whole number"
     if "title" in attrs and len(attrs["title"]) > LONGEST:
         yield f"its title has {len(attrs['title']):,} letters, and at most {LONGEST:,} are shown"
+    if any(char in CONTROL for char in attrs.get("title", "")):
+        yield "its title has control characters"
     try:
         tomllib.loads(attrs.get("study", "")).get("title")
     except (ValueError, RecursionError):

@@ -32,7 +32,9 @@ def read_file(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
         ) from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}; give the path of a study file") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except RecursionError:
+        raise ValueError(f"{path} is not valid TOML: its lists or tables are nested too deeply") from None
+    except ValueError as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from None
 
 

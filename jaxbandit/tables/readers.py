@@ -132,7 +132,9 @@ def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -
     if entry.get("name") != "replay" or not isinstance(pattern, str) or not set(pattern) & set("*?["):
         return [dict(entry)]
     options = {option: entry[option] for option in TABLE_OPTIONS if option in entry}
-    found = []
+    found, whole = [], pathlib.Path(pattern)
+    if whole.is_absolute():
+        directory, pattern = pathlib.Path(whole.anchor), str(whole.relative_to(whole.anchor))
     for path in sorted(directory.glob(pattern)):
         if path.suffix.lower() not in _ENDINGS and not (path / "description.txt").is_file():
             continue
@@ -148,7 +150,8 @@ def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -
                 warnings.warn(f"{name} is left out: {error}", stacklevel=2)
                 continue
             label = {} if "label" in entry else {"label": path.stem + more}
-            found.append({**entry, **read, **label, "table": str(path.relative_to(directory))})
+            place = path if whole.is_absolute() else path.relative_to(directory)
+            found.append({**entry, **read, **label, "table": str(place)})
     if not found:
         raise ValueError(f"no usable table of {rounds} rounds matches {pattern!r} in {directory}; tables are {_KINDS}")
     return found

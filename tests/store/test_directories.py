@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 
 import jaxbandit as jb
 from jaxbandit import cli
+from jaxbandit.cli import errors, layout
 from jaxbandit.store import directory as store
+from jaxbandit.store import seal
 from jaxbandit.store.directory import Store, StoreError
 from tests.support.helpers import some
 from tests.support.stores import ENGINE, STUDY, assert_same
@@ -201,3 +203,38 @@ def test_places_that_cannot_be_written_are_named(received, capsys):
         said = " ".join(capsys.readouterr().err.split())
         assert "cannot use file" in said and "give another place with --out" in said, (words, said)
     assert (place / "file").read_text() == "mine"
+
+
+def test_a_folder_of_cells_that_cannot_be_read(done, monkeypatch):
+    def closed(path):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(store.os, "listdir", closed)
+    with pytest.raises(StoreError, match=r"cells cannot be read \(Permission denied\); check its permissions"):
+        jb.load(done[1])
+
+
+def test_plan_with_a_file_for_a_directory(received):
+    place, command = received
+    said = command(f"plan STUDY --out {place / 'victim'}")
+    assert "victim is not a directory; give another one with --out" in str(said.exception)
+
+
+def test_no_output_controls_the_terminal(capsys):
+    layout.say(layout.make_console(), "a\x1b]0;x\x07b")
+    layout.show(layout.make_console(), layout.new_table("c"))
+    errors.show_warning("a\x1b[31mb")
+    said = capsys.readouterr()
+    assert "\x1b" not in said.out + said.err and "\x07" not in said.out
+
+
+def test_figures_that_need_no_foreign_class_are_drawn(received):
+    place, command = received
+    ds = jb.load(place / "out").load()
+    text = 'figures = ["regret", "table"]\nenvironments = [{name = "somewhere:Mine"}]\nhorizon = 50\n'
+    (place / "one.nc").write_bytes(seal.dataset_bytes(ds.assign_attrs(study=text)))
+    with pytest.warns(UserWarning) as said:
+        done = command(f"plot {place / 'one.nc'} --format png --out {place / 'drawn'}")
+    assert done.exit_code == 0, done.exception
+    assert any("1 of 2 figures are not drawn: a figure needs" in str(warning.message) for warning in said)
+    assert [path.name for path in (place / "drawn").iterdir()] == ["regret.png"]
