@@ -98,7 +98,7 @@ def _read(entry: str | Mapping[str, Any]) -> Figure:
     for key in ("file", "title"):
         if not isinstance(table.get(key, ""), str):
             raise ValueError(f"figure {name!r}: {key} must be text, got {table[key]!r}")
-        check_shown(f"figure {name!r}: {key}", table.get(key, ""))
+    check_shown(f"figure {name!r}: title", table.get("title", ""))
     chosen = {side: _names(table.pop(side, [])) for side in ("policies", "environments")}
     if table.get("file") and not _NAME.fullmatch(table["file"]):
         raise ValueError(
