@@ -121,7 +121,7 @@ def _problems(ds: xr.Dataset) -> Iterator[str]:
         arrays |= {"value": (("step", "parameter"), number), "step": (("step",), form.WHOLE)}
         arrays |= {name: (("step",), number) for name in ("objective", "held_out")}
         arrays |= {name: (("candidate",), number) for name in ("regret", "regret_low", "regret_high")}
-        arrays |= {name: ((), number) for name in ("difference", "difference_low", "difference_high", "p")}
+        arrays |= {name: ((), number) for name in ("difference", "difference_low", "difference_high")}
         yield from form.label_problems(ds, ("parameter", "candidate"))
         if {"default", "tuned"} - set(ds.candidate.values.tolist()):
             yield "`candidate` is not default and tuned"

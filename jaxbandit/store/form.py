@@ -102,7 +102,7 @@ def _arrays(ds: xr.Dataset, name: str, axes: list[str]) -> Iterator[tuple[str, t
     seed = ["seed"] if name == "regret" else []
     yield "round", (["round"], WHOLE)
     yield name, ([*axes, *seed, "round"], NUMBER)
-    yield "failed", ([*axes, *seed], WHOLE)
+    yield "failed", ([*axes, *seed], NUMBER)
     if name == "regret_mean":
         yield "quantile", (["quantile"], NUMBER)
         yield "regret_stderr", ([*axes, "round"], NUMBER)

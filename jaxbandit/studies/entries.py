@@ -255,7 +255,7 @@ def _check_options(name: str, options: Values) -> None:
         if key == "label" and not (isinstance(value, str) and value):
             raise ValueError(f"{name}.label must be text, got {value!r}")
         if key == "label":
-            check_shown(f"{name}.label", value)
+            check_shown(f"{name}.label", str(value))
         if key in ("num_seeds", "max_seeds", "stop_at", "precision"):
             check_number(f"{name}.{key}", value)
         if key == "moment_order" and not (number and float(value) > 0):
