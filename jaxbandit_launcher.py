@@ -8,13 +8,18 @@ import sys
 
 def main() -> None:
     """Imports and runs the command line; Ctrl-C during the import ends with code 130 and one line."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:  # and not ignored, as in a process in the background
-        signal.signal(signal.SIGINT, _stop)
+    guard()
     from jaxbandit.cli import main as run
 
-    signal.signal(signal.SIGINT, before)
+    if signal.getsignal(signal.SIGINT) is _stop:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     run()
+
+
+def guard() -> None:
+    """Lets Ctrl-C end the process with one line, unless it is ignored, as in a process in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _stop)
 
 
 def _stop(number: int, frame: object) -> None:

@@ -10,6 +10,11 @@ if _sys.version_info < (3, 11):  # noqa: UP036  before the first import that an 
         "newer one: python3.13 -m venv .venv && .venv/bin/pip install jaxbandit"
     )
 
+if _sys.argv[:1] == ["-m"] and _sys.orig_argv[1:3] == ["-m", "jaxbandit"]:  # Ctrl-C may hit the imports below
+    import jaxbandit_launcher as _launcher
+
+    _launcher.guard()
+
 from jaxbandit.agent import Agent as Agent
 from jaxbandit.engine import Engine as Engine
 from jaxbandit.engine import play as play

@@ -1,5 +1,5 @@
 """``python -m jaxbandit`` is the command line."""
 
-from jaxbandit.cli import main
+from jaxbandit_launcher import main
 
 main()

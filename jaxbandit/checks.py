@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 MAX_ROUNDS = 2**31 - 1
+MAX_SHOWN = 1_000  # letters of a title or label; figures of much longer ones would take minutes
+CONTROL = {chr(n) for n in (*range(32), *range(127, 160))} - {"\n", "\t"}
 MAX_NAME = 120  # bytes of a label in a file name, of which file systems allow 255
 
 
@@ -102,6 +104,14 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raises unless ``value`` is one of ``choices``."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def check_shown(name: str, text: str) -> None:
+    """Raises unless a title or label can be shown: it is short, and has no characters that control a terminal."""
+    if len(text) > MAX_SHOWN:
+        raise ValueError(f"{name} must have at most {MAX_SHOWN:,} letters, got {len(text):,}; shorten it")
+    if any(char in CONTROL for char in text):
+        raise ValueError(f"{name} must not have control characters, got {text[:100]!r}; remove them")
 
 
 def safe_name(label: str) -> str:

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "jaxbandit"
 
 # A package imports only from the rows above its own, lazily too.
 LAYERS = [
-    {"version", "types", "random", "arms", "simplex", "checks", "progress", "interrupt"},
+    {"version", "types", "random", "arms", "simplex", "checks", "progress", "interrupt", "outputs"},
     {"theory"},
     {"policies", "environments"},
     {"game"},
@@ -49,6 +49,7 @@ WITHIN = (  # modules of the first row, in their order
     "simplex",
     "progress",
     "interrupt",
+    "outputs",
 )
 FOR_AUTHORS = {"types", "random", "arms", "simplex", "checks"}  # what a policy or an environment may import
 BY_NAME = {"__init__", "sensitivity", "studies"}  # import a module whose name is computed: lazily, or a user's

@@ -22,7 +22,7 @@ _LATEX = {char: rf"\{char}" for char in "{}&%$#_"} | {
     "−": "$-$",
     "–": "--",
 }
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # first letters that spreadsheets compute
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # first letters that spreadsheets compute
 
 
 def plain(text: str) -> str:
@@ -54,10 +54,13 @@ def markdown(text: str) -> str:
 
 
 def spreadsheet(text: str) -> str:
-    """Returns text for an entry of a CSV file; an apostrophe keeps a spreadsheet from reading it as a formula.
+    r"""Returns text for an entry of a CSV file; an apostrophe keeps a spreadsheet from reading it as a formula.
+
+    Characters that end a line or control a terminal become spaces, because readers differ in which of them end a row.
 
     Example:
-      >>> spreadsheet("=HYPERLINK(1)"), spreadsheet("uniinf")
-      ("'=HYPERLINK(1)", 'uniinf')
+      >>> spreadsheet("=HYPERLINK(1)"), spreadsheet("uniinf"), spreadsheet("a\r=1")
+      ("'=HYPERLINK(1)", 'uniinf', 'a =1')
     """
+    text = "".join(char if char.isprintable() else " " for char in text)
     return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text

@@ -54,14 +54,14 @@ def to_csv(found: Sequence[Outcome]) -> str:
     return rows_csv([one.row() for one in found])
 
 
-def rows_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Returns rows as CSV with a line of names."""
+def rows_csv(rows: Sequence[Mapping[str, Any]], digits: int | None = None) -> str:
+    """Returns rows as CSV with a line of names; numbers are rounded to ``digits`` if that is given."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([escapes.spreadsheet(name) for name in names])
     for row in rows:
-        writer.writerow([_csv_cell(row.get(name)) for name in names])
+        writer.writerow([_csv_cell(row.get(name), digits) for name in names])
     return out.getvalue()
 
 
@@ -138,10 +138,12 @@ def _remark(one: Outcome) -> str:
     return f" ({OUTSIDE})" if one.outside else ""
 
 
-def _csv_cell(value: Any) -> Any:
+def _csv_cell(value: Any, digits: int | None) -> Any:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     value = int(value) if isinstance(value, bool) else value
+    if isinstance(value, float) and digits is not None:
+        return f"{value:.{digits}g}"
     return escapes.spreadsheet(value) if isinstance(value, str) else value
 
 

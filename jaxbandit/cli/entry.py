@@ -1,5 +1,6 @@
 """The command line: its commands by group, its options, and its errors."""
 
+import errno
 import mmap
 import os
 import sys
@@ -89,6 +90,8 @@ def main() -> None:
         if hasattr(error, "format_message"):  # the command line itself is wrong
             _end(errors.of_usage(error, list(COMMANDS)))
         if not _out_of_memory(error):
+            if isinstance(error, OSError):
+                _end(_file_problem(error))
             raise
         errors.show_error(
             f"this process has run out of memory ({seal.first_line(error)}), and the files written so far are kept; "
@@ -98,6 +101,17 @@ def main() -> None:
         sys.stderr.flush()
         os._exit(2)  # threads of libraries that lack memory may crash while the interpreter ends
     raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _file_problem(error: OSError) -> str:
+    """Words an error of the system about a file: the file, the reason, and what to do."""
+    about = f"cannot use {error.filename}: " if error.filename else ""
+    remedy = "check its permissions, or give another place with --out"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        remedy = "make room and run the same command again"
+    elif error.errno in (errno.EEXIST, errno.ENOTDIR, errno.EISDIR):
+        remedy = "give another place with --out"
+    return f"{about}{error.strerror or seal.first_line(error)}; {remedy}"
 
 
 def _out_of_memory(error: Exception) -> bool:

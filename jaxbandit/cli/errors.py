@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from jaxbandit.cli import layout
 from jaxbandit.grid import suggest
 
 # A message is "problem; remedy". A remedy begins with one of these words.
@@ -58,5 +59,5 @@ def show_warning(message: str) -> None:
 
 def _print(head: str, sentence: str, style: str) -> None:
     """Prints a sentence behind its head; a terminal wraps it at words, a pipe does not wrap it."""
-    text = Text.assemble((head, style), sentence)
+    text = Text.assemble((head, style), layout.harmless(sentence))
     Console(stderr=True).print(text, highlight=False, soft_wrap=not sys.stderr.isatty())

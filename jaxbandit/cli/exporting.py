@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from jaxbandit import outputs
 from jaxbandit.cli import layout
 from jaxbandit.cli.options import Data, Source, Trust
 
@@ -31,7 +32,7 @@ def export(
     ds = labelled(opened(source))
     stats = final.final_summary(ds)
     found = outcomes(ds, stats, plots.environments_of(ds, data, trust=trust))
-    folder = out or (source if source.is_dir() else source.parent) / "export"
+    folder = out or outputs.folder_in(source if source.is_dir() else source.parent, "export")
     curves = list(table.curves(stats))
     texts: dict[str, str] = {}
     if csv or not (parquet or latex or markdown):
@@ -45,7 +46,7 @@ def export(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
+            outputs.write_text(folder / name, text)
         for name, rows in frames.items():
             _write_parquet(rows, folder / name)
     except OSError as error:
@@ -60,4 +61,5 @@ def _write_parquet(rows: list[dict], path: pathlib.Path) -> None:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise ValueError(f"writing .parquet needs {error.name}; install it: pip install 'jaxbandit[data]'") from None
-    pandas.DataFrame(rows).to_parquet(path, engine="pyarrow", index=False)
+    with outputs.replacing(path) as temporary:
+        pandas.DataFrame(rows).to_parquet(temporary, engine="pyarrow", index=False)

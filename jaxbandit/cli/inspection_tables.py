@@ -7,6 +7,7 @@ from rich.text import Text
 from jaxbandit.cli.layout import facts_table, new_table
 from jaxbandit.tables.inspection import LEVEL, Inspection
 
+MOST = 1_000  # arms that are listed, those of the least mean
 STYLES = {"holds": "green", "covered": "green", "fails": "red", "unclear": "yellow"}
 
 
@@ -42,12 +43,14 @@ def _tails(found: Inspection) -> Table:
     fractions = [f"top {100 * fraction:g} %" for fraction in found.tail_fractions]
     title = f"Tail index of each arm by Hill's estimate, with {100 * LEVEL:g} % intervals"
     table = new_table("arm", "mean", *fractions, "stable", title=title, right=["mean", *fractions])
-    for n in np.argsort(found.means, kind="stable"):
+    for n in np.argsort(found.means, kind="stable")[:MOST]:
         indices = zip(found.tail_index[:, n], found.tail_low[:, n], found.tail_high[:, n], strict=True)
         entries = [_interval(*numbers) for numbers in indices]
         table.add_row(Text(found.arms[n]), f"{found.means[n]:.5g}", *entries, "yes" if found.stable[n] else "no")
     if len(found.arms) > 1:
         typical = ["" if np.isnan(index) else f"{index:.2f}" for index in found.typical_index]
+        if len(found.arms) > MOST:
+            table.add_row(f"{len(found.arms) - MOST:,} more arms", *[""] * (len(fractions) + 2))
         table.add_row("median", f"{np.median(found.means):.5g}", *typical, "")
     return table
 

@@ -29,12 +29,17 @@ def on_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def harmless(text: str) -> str:
+    """Returns text without characters that control a terminal, which labels and file names of others may have."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
 class PlainTable(Table):
     """A table whose cells are text: rich would read brackets in them as markup."""
 
     def add_row(self, *cells: Any, **options: Any) -> None:
         """Adds a row."""
-        super().add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), **options)
+        super().add_row(*(Text(harmless(cell)) if isinstance(cell, str) else cell for cell in cells), **options)
 
 
 def new_table(*columns: str, title: str = "", right: Sequence[str] = ()) -> Table:
@@ -86,12 +91,12 @@ def show(console: Console, table: Table, keys: int = 1) -> None:
 
 def say(console: Console, sentence: str, style: str = "") -> None:
     """Prints a sentence as it is: no markup, no colours of numbers; a terminal wraps it at words."""
-    console.print(Text(sentence, style=style), highlight=False, soft_wrap=not on_terminal())
+    console.print(Text(harmless(sentence), style=style), highlight=False, soft_wrap=not on_terminal())
 
 
 def say_verbatim(console: Console, text: str) -> None:
     """Prints text to be copied; a terminal may break its lines, but no line end is put into them."""
-    console.print(Text(text), highlight=False, soft_wrap=True)
+    console.print(Text(harmless(text)), highlight=False, soft_wrap=True)
 
 
 def say_place(console: Console, kind: str, path: object) -> None:

@@ -2,10 +2,12 @@
 
 import pathlib
 import shlex
+import warnings
 from typing import Annotated
 
 import typer
 
+from jaxbandit import outputs
 from jaxbandit.cli import layout
 from jaxbandit.cli.options import BAND, FORMATS, Band, Data, Formats, Simultaneous, Source, Trust, endings
 from jaxbandit.studies import figures, recorded
@@ -36,23 +38,30 @@ def plot(
     ds = opened(source)
     environments = plots.environments_of(ds, data, trust=trust)
     text = str(ds.attrs.get("study", ""))
-    if not environments and figures.need_environments(text):
-        again = shlex.join(["jaxbandit", "plot", str(source)])
+    named = figures.listed(text)
+    if not environments and (lacking := figures.lacking(named)):
+        again, why = shlex.join(["jaxbandit", "plot", str(source)]), ""
         if (foreign := recorded.foreign_environments(text)) and not trust:
-            raise ValueError(
+            why = (
                 f"a figure needs the study's environments, and {', '.join(foreign)} is no class of jaxbandit; if you "
                 f"trust the results, let them import it: {again} --trust"
             )
-        if data is None:
-            raise ValueError(
+        elif data is None:
+            why = (
                 "cannot rebuild the study's environments: its data tables were not found; "
                 f"pass their directory with --data: {again} --data TABLES"
             )
+        if why and len(lacking) == len(named):
+            raise ValueError(why)
+        if why:
+            warnings.warn(f"{len(lacking)} of {len(named)} figures are not drawn: {why}", stacklevel=2)
+            named = [entry for entry in named if entry not in lacking]
     made = plots.draw(
         ds,
-        out or (source if source.is_dir() else source.parent) / "figures",
+        out or outputs.folder_in(source if source.is_dir() else source.parent, "figures"),
         formats=endings(formats),
         environments=environments,
+        figures=named or None,
         method=band,
         simultaneous=simultaneous,
         venue=venue,

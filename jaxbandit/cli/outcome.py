@@ -7,6 +7,7 @@ from typing import Any
 import xarray as xr
 from rich.console import Console
 
+from jaxbandit import outputs
 from jaxbandit.analysis import final
 from jaxbandit.analysis.outcomes import outcomes
 from jaxbandit.cli import layout, tables
@@ -61,7 +62,8 @@ def draw(study: Study, ds: xr.Dataset, stats: xr.Dataset, directory: pathlib.Pat
             regret = {"name": "regret", "title": study.title}
             return plots.draw(stats, directory, formats=("png",), figures=[regret], strict=False)
         environments = environments_of(study, stats)
-        return plots.draw(ds, directory / "figures", formats=("png",), environments=environments, strict=False)
-    except OSError as error:
+        folder = outputs.folder_in(directory, "figures")
+        return plots.draw(ds, folder, formats=("png",), environments=environments, strict=False)
+    except (OSError, ValueError) as error:
         warnings.warn(f"cannot write the figures in {directory}: {error}", stacklevel=2)
         return []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
+from jaxbandit import outputs
 from jaxbandit.checks import safe_name
 from jaxbandit.cli import layout
 from jaxbandit.cli.options import (
@@ -68,7 +69,7 @@ def sensitivity(
         engine=Engine(progress=not (quiet or as_json)),
         notice=lambda kind, there: layout.say(console, f"{asked.KINDS[kind]}: {'found' if there else 'playing'}"),
     )
-    figures = asked.draw(results, directory / "figures", formats=endings(formats))
+    figures = asked.draw(results, outputs.folder_in(directory, "figures"), formats=endings(formats))
     if as_json:
         by_kind = {kind: tables.rows(ds) for kind, ds in results.items()}
         rows = [{"kind": kind} | row for kind, some in by_kind.items() for row in some]

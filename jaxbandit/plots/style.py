@@ -11,6 +11,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from jaxbandit import outputs
 from jaxbandit.plots.looks import COLOURS as COLOURS
 from jaxbandit.plots.looks import HEAT as HEAT
 from jaxbandit.plots.looks import LINES as LINES
@@ -284,7 +285,9 @@ def save(figure: Any, path: str | pathlib.Path | None, also: Sequence[str] = ())
     if path is not None:
         path = pathlib.Path(path)
         for one in (path, *(path.with_suffix(f".{ending}") for ending in also)):
-            figure.savefig(one)
+            one = one if one.suffix else one.with_suffix(".png")
+            with outputs.replacing(one) as temporary:
+                figure.savefig(temporary, format=one.suffix[1:].lower())
     return figure
 
 

@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 from jaxbandit.plots import style
 from jaxbandit.tables.inspection import Inspection, hill_path
 
+MOST = 300  # arms that are drawn: of more, the best and an even choice of the others
+
 
 def tails(
     losses: np.ndarray,
@@ -40,7 +42,8 @@ def tails(
         figure,
         (left, right),
     ):
-        for arm in reversed(ranked):
+        drawn = ranked if len(ranked) <= MOST else ranked[: len(colours)] + ranked[len(colours) :: len(ranked) // MOST]
+        for arm in reversed(drawn):
             look = {"color": colours.get(arm, "#BBBBBB"), "linewidth": 1.2 if arm in colours else 0.6}
             column = np.sort(np.abs(columns[arm]))
             counts = np.unique(np.geomspace(5, max(6, column.size // 4), 200).astype(int))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit import outputs
 from jaxbandit.plots import style
 from jaxbandit.plots.game import arm_look, shown_name, trace_game
 from jaxbandit.version import __version__
@@ -56,7 +57,7 @@ def watch(
     path = pathlib.Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page(ds, title or f"{names}: one game", about + thinned), encoding="utf-8")
+        outputs.write_text(path, page(ds, title or f"{names}: one game", about + thinned))
     except OSError as error:
         raise ValueError(f"cannot write {path}: {error.strerror or error}; give another path with --out") from None
     return path

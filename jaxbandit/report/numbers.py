@@ -1,13 +1,12 @@
 """All numbers: rankings with tests, quantiles, and a CSV file to download."""
 
-import csv
-import io
 import math
 import urllib.parse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jaxbandit.analysis.multiples import NOTE, Multiples, multiples
+from jaxbandit.analysis.table import rows_csv
 from jaxbandit.report import tails
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.names import pretty
@@ -15,7 +14,6 @@ from jaxbandit.report.panel import Panel, Render
 from jaxbandit.theory import assumptions
 
 MATRIX = 12  # the largest number of policies whose pairwise tests are shown as a table
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes a cell that starts with one of these
 
 
 def panel(findings: Findings, render: Render) -> Panel:
@@ -90,20 +88,7 @@ def as_csv(table: Iterable[Mapping[str, Any]]) -> str:
       '=1+1,-2.5,
       <BLANKLINE>
     """
-    listed = list(table)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(listed[0] if listed else [])
-    writer.writerows([_cell(value) for value in row.values()] for row in listed)
-    return out.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str):
-        return f"'{value}" if value.lstrip(" ").startswith(FORMULA) else value
-    if isinstance(value, float):
-        return f"{value:.6g}" if math.isfinite(value) else ""
-    return value
+    return rows_csv(list(table), digits=6)
 
 
 def _limits(name: str, limits: tuple[float, float, float]) -> dict[str, float]:

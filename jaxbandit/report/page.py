@@ -12,6 +12,7 @@ from typing import Any
 
 import xarray as xr
 
+from jaxbandit import outputs
 from jaxbandit.report import points, sections, words
 from jaxbandit.report.answers import answers
 from jaxbandit.report.findings import Findings, find, has_games
@@ -98,7 +99,7 @@ def write(
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8", newline="\n")
+        outputs.write_text(path, content)
     except OSError as error:
         raise ValueError(f"cannot write {path}: {error.strerror or error}; give another path with --out") from None
     return path

@@ -11,6 +11,8 @@ import uuid
 import warnings
 from typing import Any, Self
 
+from jaxbandit.store import seal
+
 BEAT = 1.0  # seconds between two signs of life
 LOST = 10.0  # seconds without a sign of life after which a process counts as lost
 PLAYING, DONE, LEFT = "playing", "done", "left"
@@ -103,8 +105,8 @@ class Presence:
 
     def _read(self, n: int) -> bytes:
         try:
-            return self._path(n).read_bytes()
-        except OSError:
+            return seal.read_bytes(self._path(n))
+        except (OSError, seal.BadFileError):
             return b""
 
     def _write(self, state: str) -> None:
@@ -114,7 +116,7 @@ class Presence:
         content = json.dumps(said).encode()
         with contextlib.suppress(OSError):  # for example a full disk: then the others play this share too
             self._path(self.number).parent.mkdir(exist_ok=True)
-            handle = os.open(self._path(self.number), os.O_WRONLY | os.O_CREAT, 0o666)
+            handle = os.open(self._path(self.number), os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
             try:
                 os.write(handle, content)
                 os.ftruncate(handle, len(content))

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from jaxbandit.checks import safe_name
@@ -19,6 +20,7 @@ from jaxbandit.search.boxes import box_of
 from jaxbandit.search.families import Family
 from jaxbandit.search.front import tune, worst
 from jaxbandit.search.traces import DONE, read, write
+from jaxbandit.store import form
 from jaxbandit.studies import entries
 from jaxbandit.studies.entries import Declared, Entry
 from jaxbandit.studies.sections import moved_by
@@ -104,8 +106,44 @@ def load(directory: str | os.PathLike) -> list[Found]:
             warnings.warn(f"{path} {error}; this file is not used", stacklevel=2)
             continue
         if ds.attrs.get(DONE) and "policy" in ds.attrs:  # not the trace of one horizon of several
+            if why := next(_problems(ds), None):
+                warnings.warn(f"{path} cannot be used: {why}; this file is not used", stacklevel=2)
+                continue
             found.append(Found(ds.attrs["policy"], ds.attrs["environment"], ds, path))
     return found
+
+
+def _problems(ds: xr.Dataset) -> Iterator[str]:
+    """Yields why the dataset of a search that has ended cannot be shown."""
+    number, edges = form.NUMBER, ("low", "high")
+    if "tuned" in ds:
+        arrays = {name: (("parameter",), number) for name in ("default", "tuned", *edges)}
+        arrays |= {"value": (("step", "parameter"), number), "step": (("step",), form.WHOLE)}
+        arrays |= {name: (("step",), number) for name in ("objective", "held_out")}
+        arrays |= {name: (("candidate",), number) for name in ("regret", "regret_low", "regret_high")}
+        arrays |= {name: ((), number) for name in ("difference", "difference_low", "difference_high")}
+        yield from form.label_problems(ds, ("parameter", "candidate"))
+        if {"default", "tuned"} - set(ds.candidate.values.tolist()):
+            yield "`candidate` is not default and tuned"
+    else:
+        base = ("horizon",) if "horizon" in ds.dims else ()
+        means = ("searched", "regret", "regret_low", "regret_high", "given_regret", "bound")
+        arrays = {name: (base, number) for name in means} | {"horizon": (base, form.WHOLE)}
+        arrays |= {name: ((*base, "parameter"), number) for name in ("worst", *(e for e in edges if e in ds))}
+        slopes = ("slope", "slope_low", "slope_high") if "slope" in ds else ()
+        arrays |= {name: ((), number) for name in slopes}
+        yield from form.label_problems(ds, ("parameter",))
+    yield from form.array_problems(ds, arrays)
+    if set(edges) <= set(ds) and not (ds.low > 0).all() & (ds.low < ds.high).all() & (ds.high < np.inf).all():
+        yield "`low` and `high` are no ranges above 0"
+    if not (ds["tuned" if "tuned" in ds else "worst"] > 0).all():
+        yield "a value that was found is not above 0"
+    wholes = ("failed", *(["within_noise"] if "tuned" in ds else []))
+    texts = ("policy", "environment", "band", *(["verdict"] if "tuned" in ds else []))
+    for name in (*texts, *wholes):
+        if name not in ds.attrs:
+            yield f"it lacks the attribute `{name}`"
+    yield from form.attribute_problems(ds.attrs, (*texts, "title", "study", "objective"), wholes)
 
 
 def _labelled(study: Study, policy: str, environment: str, ds: xr.Dataset, path: pathlib.Path) -> Found:

@@ -8,8 +8,10 @@ from typing import Any
 
 import xarray as xr
 
+from jaxbandit import outputs
 from jaxbandit.engine import Engine, way_of
 from jaxbandit.random import PRNG
+from jaxbandit.sensitivity import tables
 from jaxbandit.sensitivity.kept import Kept
 from jaxbandit.sensitivity.local import local
 from jaxbandit.sensitivity.morris import morris
@@ -70,7 +72,7 @@ def run(
     section, pairs, store = study.sensitivity, pairs_of(study, None), Store(directory)
     platforms = {"platform": _platform(study, pairs, engine.way if engine else None)}
     store.prepare()
-    folder = store.directory / FOLDER
+    folder = outputs.folder_in(store.directory, FOLDER)
     results = {}
     with store.locked():
         folder.mkdir(exist_ok=True)
@@ -176,6 +178,9 @@ def _read(path: pathlib.Path) -> xr.Dataset | None:
             "overwrites it; move it away to keep it",
             stacklevel=3,
         )
+        return None
+    if why := tables.problem(ds):
+        warnings.warn(f"{path} cannot be used: {why}; this file is not used", stacklevel=3)
         return None
     if not verified:
         warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=3)

@@ -12,6 +12,7 @@ from rich.text import Text
 from jaxbandit.analysis import rounding
 from jaxbandit.dataset.labels import shown
 from jaxbandit.sensitivity.figures import labelled, short
+from jaxbandit.store import form
 
 COLUMNS = {
     "local sensitivity": {
@@ -32,6 +33,39 @@ COLUMNS = {
         "noise in mu*": ("noise",),
     },
 }
+
+_BINS = ("response", "response_stderr", "response_value")  # of Sobol' indices, along ``bin``
+_OTHERS = {  # besides the columns
+    "local sensitivity": ("value",),
+    "Sobol' indices": _BINS,
+    "Morris screening": ("mu",),
+}
+
+
+def problem(ds: xr.Dataset) -> str | None:
+    """Returns why a dataset of a known kind cannot be shown, as a clause about it; None if it can."""
+    return next(_problems(ds, ds.attrs["kind"]), None)
+
+
+def _problems(ds: xr.Dataset, kind: str) -> Iterator[str]:
+    dims = ("policy", "environment", "parameter")
+    yield from form.label_problems(ds, dims)
+    names = [*(name for column in COLUMNS[kind].values() for name in column), *_OTHERS[kind]]
+    arrays = {name: ((*dims, "bin") if name in _BINS else dims, form.NUMBER) for name in names}
+    yield from form.array_problems(ds, arrays)
+    if kind == "Sobol' indices":
+        pair = (dims[:2], form.NUMBER)
+        yield from form.array_problems(
+            ds, {"variance": pair, "noise_variance": pair, "range_scale": (dims[2:], form.TEXT)}
+        )
+    for name in ("failed", *(name for name in ds.data_vars if "parameter" in ds[name].dims)):
+        if name not in ds or not {*ds[name].dims} <= {*dims, "bin"} or ds[name].dtype.kind not in "iufb":
+            yield f"`{name}` is missing, or is no number of a policy, an environment and a parameter"
+    if missing := [name for name in ("horizon", "num_seeds") if name not in ds.attrs]:
+        yield f"it lacks the attribute `{missing[0]}`"
+    if kind != "local sensitivity" and "band" not in ds.attrs:
+        yield "it lacks the attribute `band`"
+    yield from form.attribute_problems(ds.attrs, ("title", "key", "band"), ("horizon", "num_seeds"))
 
 
 def table(ds: xr.Dataset) -> Table:

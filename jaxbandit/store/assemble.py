@@ -13,7 +13,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from jaxbandit.dataset import labels
-from jaxbandit.store import cellfile, seal
+from jaxbandit.store import cellfile, form, seal
 from jaxbandit.store.cellfile import Header
 from jaxbandit.store.cover import Piece, covered
 from jaxbandit.store.directory import Store, StoreError
@@ -59,6 +59,12 @@ def opened(source: pathlib.Path) -> xr.Dataset:
         raise ValueError(f"{path} is one cell of a study; give the directory that `jaxbandit run` wrote")
     if not verified:
         warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=2)
+    ds = form.in_order(ds)
+    if why := form.problem(ds):
+        raise ValueError(
+            f"{path} is no dataset of results: {why}; give the directory that `jaxbandit run` wrote, or a dataset as "
+            "simulate() returned it"
+        )
     return ds
 
 
@@ -102,7 +108,10 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
     ds["seeds"] = (("policy", "environment"), seeds, {"long_name": "seeds played"})
     note = _platform_note(used, order)
     infinite = sum({header.path: header.infinite for header in used}.values())
-    return ds.assign_attrs(manifest["attrs"] | {"infinite_losses": infinite} | note)
+    ds = ds.assign_attrs(manifest["attrs"] | {"infinite_losses": infinite} | note)
+    if why := form.problem(ds):
+        raise StoreError(f"the results in {store.directory} cannot be used: {why}; play the study in a new directory")
+    return ds
 
 
 class _Stack(BackendArray):

@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jaxbandit import outputs
 from jaxbandit.store import cellfile, seal
 from jaxbandit.store.cellfile import FORMAT, UNSEALED, BadFileError, Header, MisnamedError
 from jaxbandit.store.manifest import problem
@@ -34,6 +35,7 @@ except ImportError:  # Windows
     fcntl = None
 
 
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 _REMEDY = "The cells beside it are kept. Move store.json away and run the study again"
 
 
@@ -63,6 +65,11 @@ class Store:
     def prepare(self) -> None:
         """Creates the directories; raises ``StoreError`` if that fails or if they hold another version's files."""
         try:
+            for path in (self.cells, self.parts, self.checkpoints, self.directory / "team"):
+                outputs.folder_in(self.directory, path.name)
+        except ValueError as error:
+            raise StoreError(str(error)) from None
+        try:
             for path in (self.cells, self.parts, self.checkpoints):
                 path.mkdir(parents=True, exist_ok=True)
             probe = self.directory / f".probe.{_writer()}.tmp"
@@ -77,12 +84,12 @@ class Store:
     def manifest(self) -> dict[str, Any] | None:
         """Reads ``store.json``; returns None if it does not exist yet."""
         path = self.directory / "store.json"
+        if self.directory.exists() and not self.directory.is_dir():
+            raise StoreError(f"{self.directory} is not a directory; give another one with --out")
         try:
             said, verified = seal.read_json(path)
         except FileNotFoundError:
             return None
-        except NotADirectoryError:
-            raise StoreError(f"{self.directory} is not a directory; give another one with --out") from None
         except BadFileError as error:
             raise StoreError(f"{path} {error}. {_REMEDY}") from None
         found = said.get("format")
@@ -108,6 +115,14 @@ class Store:
 
         If ``mend`` is set, a whole cell under another cell's name gets its own name, or is set aside if that is taken.
         """
+        try:
+            os.listdir(self.cells)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError(
+                f"{self.cells} cannot be read ({error.strerror}); check its permissions, or give another directory"
+            ) from None
         found, misnamed = [], {}
         for path in sorted(self.cells.glob("*.nc")):
             try:
@@ -188,21 +203,22 @@ class Store:
         """
         path = self.directory / "lock"
         try:
-            file = path.open("a+", encoding="utf-8")
+            # A raw descriptor: a buffered file would write once more while it is closed.
+            lock = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
         except OSError as error:
-            raise StoreError(f"cannot open {path} ({error.strerror}); give another directory with --out") from None
-        with file:
+            reason = "it is a link" if path.is_symlink() else error.strerror
+            raise StoreError(f"cannot open {path} ({reason}); give another directory with --out") from None
+        try:
             if fcntl is not None:
                 try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError:
-                    file.seek(0)
-                    raise InUseError(self.directory, file.read(200).strip() or "another process") from None
+                    holder = os.read(lock, 200).decode(errors="replace").strip()
+                    raise InUseError(self.directory, holder or "another process") from None
             since = time.strftime("%Y-%m-%d %H:%M:%S")
             try:
-                file.truncate(0)
-                file.write(f"process {os.getpid()} on {socket.gethostname()}{note} since {since}\n")
-                file.flush()
+                os.ftruncate(lock, 0)
+                os.write(lock, f"process {os.getpid()} on {socket.gethostname()}{note} since {since}\n".encode())
             except OSError as error:
                 raise StoreError(
                     f"cannot write {path} ({error.strerror}){_free_space(self.directory)}; nothing was changed. Make "
@@ -213,7 +229,9 @@ class Store:
                 yield
             finally:
                 with contextlib.suppress(OSError):
-                    file.truncate(0)
+                    os.ftruncate(lock, 0)
+        finally:
+            os.close(lock)
 
 
 def _aside(path: pathlib.Path) -> pathlib.Path:

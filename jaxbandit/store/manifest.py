@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+_MAIN = {"policy", "environment", "round", "arm"}  # coordinates that every dataset has, each along its own dimension
+
 
 def problem(said: Mapping[str, Any]) -> str | None:
     """Returns what is wrong with the content of ``store.json``; None if it can be used."""
@@ -31,17 +33,21 @@ def _problems(said: Mapping[str, Any]):
         if not all(_are_whole(row, 1) for row in table):
             yield f"{name} must be a table of whole numbers above 0"
     yield from _coordinates(said["coords"], {"policy": len(games), "environment": len(games[0]), "round": len(rounds)})
+    if said["coords"]["round"]["values"] != rounds:
+        yield "the coordinate round differs from rounds"
     if not isinstance(said["attrs"], dict) or not all(_is_plain(value) for value in said["attrs"].values()):
         yield "attrs must be a table of text and numbers"
 
 
 def _coordinates(coords: Mapping[str, Any], sizes: dict[str, int]):
-    if missing := {"policy", "environment", "round", "arm"} - set(coords):
+    if missing := _MAIN - set(coords):
         yield f"the coordinate {min(missing)} is missing"
     for name, given in coords.items():
         dims, values = given["dims"], given["values"]
         if len(dims) != 1 or not isinstance(values, list) or not all(map(_is_plain, values)):
             yield f"the coordinate {name} is no list of values"
+        elif not isinstance(dims, list) or not isinstance(dims[0], str) or (name in _MAIN and dims != [name]):
+            yield f"the coordinate {name} has the dimensions {dims!r}"
         elif sizes.setdefault(dims[0], len(values)) != len(values):
             yield f"the coordinate {name} has {len(values)} values instead of {sizes[dims[0]]}"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbandit.checks import check_number
+from jaxbandit.checks import check_number, check_shown
 from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import GAP, Grid, combinations, make, registry_name, split, suggest, takes_gap
 from jaxbandit.policies import POLICIES
@@ -254,6 +254,8 @@ def _check_options(name: str, options: Values) -> None:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if key == "label" and not (isinstance(value, str) and value):
             raise ValueError(f"{name}.label must be text, got {value!r}")
+        if key == "label":
+            check_shown(f"{name}.label", str(value))
         if key in ("num_seeds", "max_seeds", "stop_at", "precision"):
             check_number(f"{name}.{key}", value)
         if key == "moment_order" and not (number and float(value) > 0):

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jaxbandit.checks import check_shown
 from jaxbandit.grid import suggest
 
 # Name of a figure -> its own options. `jaxbandit.plots` draws them, `jaxbandit.analysis.comparison` writes the table.
@@ -53,9 +54,16 @@ class Figure:
     title: str = ""
 
 
-def need_environments(study: str) -> bool:
-    """Returns whether a figure of a study (given as text) cannot be drawn without the environments."""
-    return any(figure.name in NEED_ENVIRONMENTS for figure in read_figures(tomllib.loads(study).get("figures", [])))
+def listed(study: str) -> list[str | dict[str, Any]]:
+    """Returns the entries of the figures of a study, which is given as text."""
+    named = tomllib.loads(study).get("figures", [])
+    read_figures(named)
+    return named
+
+
+def lacking(entries: Sequence[str | Mapping[str, Any]]) -> list[str | Mapping[str, Any]]:
+    """Returns the figures that cannot be drawn without the environments."""
+    return [entry for entry in entries if _read(entry).name in NEED_ENVIRONMENTS]
 
 
 def read_figures(entries: Sequence[str | Mapping[str, Any]]) -> list[Figure]:
@@ -90,6 +98,7 @@ def _read(entry: str | Mapping[str, Any]) -> Figure:
     for key in ("file", "title"):
         if not isinstance(table.get(key, ""), str):
             raise ValueError(f"figure {name!r}: {key} must be text, got {table[key]!r}")
+    check_shown(f"figure {name!r}: title", table.get("title", ""))
     chosen = {side: _names(table.pop(side, [])) for side in ("policies", "environments")}
     if table.get("file") and not _NAME.fullmatch(table["file"]):
         raise ValueError(

@@ -81,18 +81,32 @@ def check(
         "environments": environments,
         "arms": arms,
     }
+    seeds = "num_seeds"
+    most = max((_most_seeds(study, entry) for entry in policies), default=0)
+    least = need(sizes, study.keep == "summary")
+    if most > max(sizes[seeds], LARGE[seeds]):
+        seeds, sizes["num_seeds"] = "max_seeds", most
     needs, memory = need(sizes, study.keep == "summary"), total_memory()
     free = None if directory is None else free_disk(directory)
     fits = free is None or needs.disk_bytes <= free or needs.disk_bytes <= free + _stored(directory)
     if needs.memory_bytes <= memory and needs.seconds <= YEARS and fits:
-        return needs
+        return least
     key = max(LARGE, key=lambda name: sizes[name] / LARGE[name])
+    named = seeds if key == "num_seeds" else key
+    advice = f"lower {'the number of ' * (key in ('policies', 'environments', 'arms'))}{named} (now {sizes[key]:,})"
+    if needs.memory_bytes <= memory and needs.seconds <= YEARS and sizes[key] <= LARGE[key]:  # an ordinary study
+        advice = f"make room in {directory}, or give a directory on another disk with --out"
     there = f"{size(memory)} of memory" + ("" if free is None else f" and {size(free)} of free disk space")
     raise ValueError(
         f"this study is too large: {needs.games:,} games need at least {size(needs.memory_bytes)} of memory, "
-        f"{size(needs.disk_bytes)} of disk space and {duration(needs.seconds)}, but here are {there}; "
-        f"lower {'the number of ' * (key in ('policies', 'environments', 'arms'))}{key} (now {sizes[key]:,})"
+        f"{size(needs.disk_bytes)} of disk space and {duration(needs.seconds)}, but here are {there}; {advice}"
     )
+
+
+def _most_seeds(study: Any, entry: Entry) -> int:
+    """Returns the largest number of seeds that a precision may ask for; 0 without a precision."""
+    precise = entry.options.get("precision", study.precision) is not None
+    return entry.options.get("max_seeds", study.max_seeds) if precise else 0
 
 
 def free_disk(directory: pathlib.Path) -> float:

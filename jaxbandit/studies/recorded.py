@@ -27,6 +27,11 @@ def environments(text: str, data: str | pathlib.Path | None = None, trust: bool 
     content = tomllib.loads(text)
     content = {key: content[key] for key in KEPT if key in content}
     named = _named(content)
+    if data is None and not trust and (outside := _outside(content)):
+        raise ValueError(
+            f"its table {outside!r} may lie anywhere on this machine, so it is not opened; if you trust the results, "
+            "pass the directory of its tables with --data"
+        )
     if named and trust:
         warnings.warn(f"importing {', '.join(named)}, because the results name it and are trusted", stacklevel=3)
     with contextlib.nullcontext() if trust else entries.no_imports():
@@ -41,15 +46,26 @@ def foreign_environments(text: str) -> list[str]:
     return _named({"environments": tomllib.loads(text).get("environments", [])})
 
 
+def _outside(content: Any) -> str:
+    """Returns a table of a recorded study that may lie outside of the present directory, or is searched below it."""
+    for entry in content.get("environments", []) if isinstance(content.get("environments"), list) else ():
+        for path in _values(entry, "table"):
+            parts = pathlib.PurePath(path).parts
+            if pathlib.PurePath(path).is_absolute() or ".." in parts or "**" in path:
+                return path
+    return ""
+
+
 def _named(content: Any) -> list[str]:
     known = entries.REGISTRIES["environments"]
-    return [name for name in dict.fromkeys(_names(content)) if name not in known]
+    return [name for name in dict.fromkeys(_values(content, "name")) if name not in known]
 
 
-def _names(content: Any) -> Iterator[str]:
+def _values(content: Any, key: str) -> Iterator[str]:
+    """Yields every text under a key, at any depth."""
     if isinstance(content, dict):
-        if isinstance(content.get("name"), str):
-            yield content["name"]
+        if isinstance(content.get(key), str):
+            yield content[key]
         content = list(content.values())
     for part in content if isinstance(content, list) else ():
-        yield from _names(part)
+        yield from _values(part, key)

@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import pydantic
 
-from jaxbandit.checks import check_history, check_number, recorded_rounds
+from jaxbandit.checks import check_history, check_number, check_shown, recorded_rounds
 from jaxbandit.grid import for_run, suggest
 from jaxbandit.studies import entries, keywords, limits, quick
 from jaxbandit.studies.figures import Figure, read_figures
@@ -260,7 +260,6 @@ class Study(pydantic.BaseModel):
     @pydantic.field_validator("horizon", "num_seeds", "seed", "max_seeds", "precision", mode="before")
     @classmethod
     def _checked(cls, value: Any, info: pydantic.ValidationInfo) -> Any:
-        """Checks numbers as ``simulate`` does; the message has the key already."""
         check_number(str(info.field_name), value)
         return value.item() if isinstance(value, np.generic) else value
 
@@ -287,6 +286,7 @@ class Study(pydantic.BaseModel):
             self._directory = pathlib.Path(context["directory"])
             self._data = None if context.get("data") is None else pathlib.Path(context["data"])
             self._table_rounds = context.get("table_rounds")
+        check_shown("title", self.title)
         self.figure_list()
         self._resolved = self._resolve()
         self.check_size()

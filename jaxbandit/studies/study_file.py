@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+MOST_BYTES = 2_000_000  # of a study file: a million numbers would take longer than two seconds to read
 MOST = 10  # problems in a message
 LONG = 200  # letters of a value in a message
 # Words that newcomers use for keys of a study file, and examples of what to write if a key is missing.
@@ -24,15 +25,27 @@ class DataNeededError(ValueError):
 def read_file(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
     """Reads a study file; returns its text and its content, or raises ``ValueError`` with the file's name."""
     try:
-        text = path.read_text(encoding="utf-8")
-        return text, tomllib.loads(text)
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ValueError(
+                f"{path} has more than {MOST_BYTES:,} bytes, the most that a study file may have; write long lists to "
+                'a table and name it in the entry: name = "scheduled", table = "means.npy"'
+            )
+        text = content.decode().replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise ValueError(
             f"{path} does not exist; give the path of a study file such as experiments/quickstart.toml"
         ) from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}; give the path of a study file") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from None
+    try:
+        return text, tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(f"{path} is not valid TOML: its lists or tables are nested too deeply") from None
+    except ValueError as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from None
 
 

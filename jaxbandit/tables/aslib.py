@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxbandit.tables.npz import check_bytes
+
 PENALTY = 10  # PAR10: a run that did not end with status ok counts as ten times the cutoff
 
 _CELL = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?:[^,'"\s][^,]*)?)\s*(,|$)""")
@@ -54,6 +56,7 @@ def read_scenario(folder: pathlib.Path) -> Runs:
         )
         score = _score(f"{path}, line {line}", run[measure], run["runstatus"].lower() == "ok", is_time, cutoff)
         scores.setdefault(place, []).append(score)
+    check_bytes(path, len(instances) * len(algorithms) * 8, f"a table of {len(instances):,} x {len(algorithms):,} runs")
     values = np.full((len(instances), len(algorithms)), np.nan)
     for place, repeated in scores.items():
         values[place] = np.mean(repeated)

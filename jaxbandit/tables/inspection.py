@@ -186,7 +186,8 @@ def inspect(losses: np.ndarray, arms: Sequence[str], fractions: Sequence[float] 
     if empty.size:
         raise ValueError(f"arm {arms[empty[0]]!r} has no finite entry; drop it from the table")
     columns = [column[here] for column, here in zip(table.T, known.T, strict=True)]
-    means = np.asarray([column.mean() for column in columns])
+    whole = bool(known.all())
+    means = np.ascontiguousarray(table.T).mean(axis=1) if whole else np.asarray([one.mean() for one in columns])
     ranked = np.argsort(means, kind="stable")
     best = int(ranked[0])
     gap, gap_z = _gap(table, int(ranked[0]), int(ranked[1])) if len(columns) > 1 else (math.nan, math.nan)
@@ -208,7 +209,7 @@ def inspect(losses: np.ndarray, arms: Sequence[str], fractions: Sequence[float] 
         quantiles=quantiles,
         skipped=tuple(skipped_rounds(size, len(columns), table.shape[0]) for size in quantiles),
         truncated=truncated_mean(columns[best]),
-        persistence=_persistence(columns),
+        persistence=_persistence(table, columns),
     )
 
 
@@ -225,10 +226,11 @@ def _gap(table: np.ndarray, best: int, second: int) -> tuple[float, float]:
 def _tails(
     columns: Sequence[np.ndarray], fractions: Sequence[float]
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray]:
-    counts = np.asarray([[round(fraction * column.size) for column in columns] for fraction in fractions])
+    counts = np.rint(np.multiply.outer(fractions, [column.size for column in columns])).astype(int)
     estimates = np.full(counts.shape, np.nan)
     stable = np.zeros(len(columns), bool)
-    for arm, column in enumerate(columns):
+    for arm in np.flatnonzero(counts.max(axis=0) >= LEAST).tolist():
+        column = columns[arm]
         estimates[:, arm] = np.where(counts[:, arm] >= LEAST, hill_path(column, counts[:, arm]), np.nan)
         usable = ~np.isnan(estimates[:, arm])
         stable[arm] = usable.sum() > 1 and _agree(estimates[usable, arm], counts[usable, arm])
@@ -244,20 +246,30 @@ def _agree(index: np.ndarray, counts: np.ndarray) -> bool:
         return bool((np.abs(inverse - inverse[widest]) <= DRIFT * spread).all())
 
 
-def _persistence(columns: Sequence[np.ndarray]) -> float:
-    found = [_rank_correlation(column[:-1], column[1:]) for column in columns if column.size > 2]
-    found = [value for value in found if not math.isnan(value)]
-    return float(np.median(found)) if found else math.nan
+def _persistence(table: np.ndarray, columns: Sequence[np.ndarray]) -> float:
+    whole = all(column.size == table.shape[0] for column in columns)
+    tables = [table] if whole else [column[:, None] for column in columns]  # else columns differ in length
+    found = [_rank_correlations(some[:-1], some[1:]) for some in tables if len(some) > 2]
+    known = [value for some in found for value in some[~np.isnan(some)]]
+    return float(np.median(known)) if known else math.nan
 
 
-def _rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
-    ranks = [_ranks(values) for values in (one, other)]
-    if any(rank.std() == 0 for rank in ranks):
-        return math.nan
-    return float(np.corrcoef(ranks)[0, 1])
+def _rank_correlations(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Returns the rank correlation of each column of one table with that of another; NaN if a column is constant."""
+    first, second = (ranks - ranks.mean(axis=0) for ranks in (_ranks(one), _ranks(other)))
+    with np.errstate(invalid="ignore"):
+        return (first * second).sum(axis=0) / np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0))
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Returns ranks; tied values share the middle of their ranks."""
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(count) - (count - 1) / 2)[place]
+def _ranks(table: np.ndarray) -> np.ndarray:
+    """Returns the ranks within each column; tied values share the middle of their ranks."""
+    order = np.argsort(table, axis=0)
+    ordered = np.take_along_axis(table, order, axis=0)
+    place = np.broadcast_to(np.arange(len(table))[:, None], table.shape)
+    differs = ordered[1:] != ordered[:-1]
+    edge = np.ones((1, table.shape[1]), bool)
+    first = np.maximum.accumulate(np.where(np.concatenate([edge, differs]), place, 0), axis=0)
+    last = np.minimum.accumulate(np.where(np.concatenate([differs, edge]), place, len(table))[::-1], axis=0)[::-1]
+    ranks = np.empty(table.shape)
+    np.put_along_axis(ranks, order, 1 + (first + last) / 2, axis=0)
+    return ranks

@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import io
 import pathlib
 import stat
 import warnings
@@ -135,7 +134,9 @@ def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -
     if entry.get("name") != "replay" or not isinstance(pattern, str) or not set(pattern) & set("*?["):
         return [dict(entry)]
     options = {option: entry[option] for option in TABLE_OPTIONS if option in entry}
-    found = []
+    found, whole = [], pathlib.Path(pattern)
+    if whole.is_absolute():
+        directory, pattern = pathlib.Path(whole.anchor), str(whole.relative_to(whole.anchor))
     for path in sorted(directory.glob(pattern)):
         if path.suffix.lower() not in _ENDINGS and not (path / "description.txt").is_file():
             continue
@@ -151,7 +152,8 @@ def each_table(entry: Mapping[str, Any], directory: pathlib.Path, rounds: int) -
                 warnings.warn(f"{name} is left out: {error}", stacklevel=2)
                 continue
             label = {} if "label" in entry else {"label": path.stem + more}
-            found.append({**entry, **read, **label, "table": str(path.relative_to(directory))})
+            place = path if whole.is_absolute() else path.relative_to(directory)
+            found.append({**entry, **read, **label, "table": str(place)})
     if not found:
         raise ValueError(f"no usable table of {rounds} rounds matches {pattern!r} in {directory}; tables are {_KINDS}")
     return found
@@ -214,7 +216,7 @@ def _read(path: pathlib.Path, suffix: str, key: str | None, header: bool | None,
         return _Found(runs.values, runs.algorithms, path.resolve().name, runs.maximise)
     match suffix:
         case ".npy":
-            return _Found(_loaded(path), (), path.stem)
+            return _Found(npz.read_npy(path), (), path.stem)
         case ".npz":
             return _Found(*npz.read_npz(path, key))
         case ".csv" | ".tsv" | ".txt":
@@ -224,13 +226,6 @@ def _read(path: pathlib.Path, suffix: str, key: str | None, header: bool | None,
             return _from_parquet(path)
     path.stat()
     raise ValueError(f"{path} is not a table file of a known kind; tables are {_KINDS}")
-
-
-def _loaded(path: pathlib.Path) -> Any:
-    try:
-        return np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)  # given a path, it leaves invalid files open
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
 
 
 def _from_csv(path: pathlib.Path, header: bool | None, delimiter: str) -> tuple[Sequence[str], np.ndarray]:
@@ -263,12 +258,15 @@ def _from_parquet(path: pathlib.Path) -> _Found:
     path.stat()
     try:
         import pandas
-        import pyarrow
+        import pyarrow.parquet
     except ImportError as error:
         raise ValueError(
             f"{path}: reading .parquet needs {error.name}; install it: pip install 'jaxbandit[data]'"
         ) from None
     try:
+        about = pyarrow.parquet.read_metadata(path)
+        unpacked = sum(about.row_group(n).total_byte_size for n in range(about.num_row_groups))
+        npz.check_bytes(path, max(unpacked, about.num_rows * about.num_columns * 8))
         frame = pandas.read_parquet(path, engine="pyarrow")
     except pyarrow.ArrowException as error:
         raise ValueError(f"{path} cannot be read: {error}") from None

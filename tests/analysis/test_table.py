@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 import jaxbandit as jb
 from jaxbandit.analysis import escapes
 from jaxbandit.analysis.outcomes import outcomes
-from jaxbandit.analysis.table import rate_text
+from jaxbandit.analysis.table import rate_text, rows_csv
 from jaxbandit.dataset.results import labelled
+from jaxbandit.report.numbers import as_csv
 
 EVIL = ["=cmd|' /C calc'!A0", "a|b*c* <script> [x](y) `z`", r"50 % \input{x} & $y_1$ ^ ~ # {"]
 ENVIRONMENT = jb.Bernoulli(means=[0.2, 0.8])
@@ -69,8 +70,16 @@ def test_latex_has_no_foreign_command(results):
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@x", "\t=1", "  =1", "＝1"])
 def test_every_formula_is_made_text(text):
-    assert escapes.spreadsheet(text) == "'" + text
-    assert escapes.spreadsheet("x" + text) == "x" + text
+    assert escapes.spreadsheet(text) == "'" + text.replace("\t", " ")
+    assert escapes.spreadsheet("x" + text) == "x" + text.replace("\t", " ")
+
+
+@pytest.mark.parametrize("write", [rows_csv, as_csv])
+def test_no_sign_in_a_label_or_a_heading_ends_a_row(write):
+    row = {"a\r=1": "=2*3 \r=4", "\n+b": "x\n@y\x0b\x85\u2028z", "mean": -2.5}
+    for read in (str.splitlines, lambda text: text.rstrip("\n").split("\n")):  # readers differ in what ends a line
+        head, entries = read(write([row]))
+        assert head == "a =1,' +b,mean" and entries == "'=2*3  =4,x @y   z,-2.5"
 
 
 def test_rates_to_two_digits():

@@ -194,3 +194,14 @@ def test_options_in_the_help_name_their_values(name):
     rows = [line for line in lines if re.match(r"\W+--(?!help)\w", line)]
     assert not [line for line in rows if re.search(r"<\w+(\[\w+\])?>", line)]
     assert not [line for line in rows if re.search(r"--(quick|quiet|json) +(N|X|PATH|TEXT)\b", line)]
+
+
+def test_ctrl_c_during_the_import_of_the_module_is_one_line(tmp_path):
+    """JAX is another module here, whose import takes long."""
+    (tmp_path / "jax.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(30)\n")
+    code = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.executable, sys.argv)"
+    command = [sys.executable, "-c", code, "-m", "jaxbandit", "run", "a study.toml"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 130
+    assert done.stderr.strip() == "stopped; nothing was begun. To start again: jaxbandit run 'a study.toml'"

@@ -180,3 +180,10 @@ def test_process_numbers_are_checked(monkeypatch):
     monkeypatch.setenv("SLURM_PROCID", "3")
     team = teams.process_team(None, None, None)
     assert team is not None and (team.number, team.count) == (3, 4)
+
+
+def test_a_pipe_in_the_place_of_a_sign_of_life(tmp_path):
+    (tmp_path / "team").mkdir()
+    os.mkfifo(tmp_path / "team" / "process-1.json")
+    with presence.Presence(tmp_path, 0, 2) as here:
+        assert here.here() == [0, 1]

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -38,11 +39,13 @@ def whole(tmp_path_factory):
     return jb.run(jb.Study.load(place / "study.toml"), place / "out").load()
 
 
-def run(place: pathlib.Path, code: str, out: str = "out", **environment: str) -> subprocess.CompletedProcess:
+def run(
+    place: pathlib.Path, code: str, out: str = "out", python: str = sys.executable, **environment: str
+) -> subprocess.CompletedProcess:
     """Runs the study in a process that first runs the code."""
     (place / "study.toml").write_text(STUDY)
     then = "" if code is CLOCK else "; import sys; os.execv(sys.argv[1], sys.argv[1:])"
-    command = [sys.executable, "-m", "jaxbandit", "run", "study.toml", "--out", out]
+    command = [python, "-m", "jaxbandit", "run", "study.toml", "--out", out]
     if code is CLOCK:
         command = ["-", *command[2:]]
     environment = os.environ | {"JAXBANDIT_CACHE": "off", "PYTHONPATH": str(pathlib.Path.cwd())} | environment
@@ -84,14 +87,21 @@ def test_directories_that_cannot_be_written(tmp_path, whole):
     assert_right_or_said(tmp_path, done, whole)
 
 
+def open_to_all(place: str | pathlib.Path) -> bool:
+    return all(parent.stat().st_mode & 0o001 for parent in (pathlib.Path(place), *pathlib.Path(place).parents))
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_another_user(tmp_path, whole):
-    home = pathlib.Path(sysconfig.get_path("stdlib"))
-    if not all(parent.stat().st_mode & 0o001 for parent in (home, *home.parents)):
-        pytest.skip(f"another user cannot read Python itself in {home}")
+    packages, python = sysconfig.get_path("purelib"), sys.executable
+    if not open_to_all(sysconfig.get_path("stdlib")):  # for example in a private home: the system's of one version
+        python = shutil.which(f"python{sys.version_info.major}.{sys.version_info.minor}", path="/usr/bin:/bin") or ""
+    if not (python and open_to_all(packages) and open_to_all(pathlib.Path.cwd())):
+        pytest.skip("another user cannot read Python or its packages")
     for parent in (tmp_path, *tmp_path.parents[:2]):
         parent.chmod(0o777)
-    done = run(tmp_path, NOBODY, HOME="/nonexistent")
+    paths = os.pathsep.join([str(pathlib.Path.cwd()), packages])
+    done = run(tmp_path, NOBODY, python=python, HOME="/nonexistent", PYTHONPATH=paths)
     assert done.returncode == 0, done.stderr
     assert_right_or_said(tmp_path, done, whole)
 

@@ -20,6 +20,7 @@ LONG = np.linspace(1.1, 1.9, 1000).tolist()
     [
         ({"num_seeds": 10**12}, r"lower num_seeds \(now 1,000,000,000,000\)"),
         ({"num_seeds": 10**12, "keep": "summary"}, "lower num_seeds"),
+        ({"precision": 1e-9, "max_seeds": 10**12}, r"lower max_seeds \(now 1,000,000,000,000\)"),
         ({"horizon": 2 * 10**9, "record": 10**9}, r"lower record \(now 1,000,000,000\)"),
         (
             {
@@ -30,7 +31,7 @@ LONG = np.linspace(1.1, 1.9, 1000).tolist()
         ),
         ({"environments": [ENVIRONMENT | {"means": [0.5] * 10**6}]}, r"lower the number of arms \(now 1,000,000\)"),
     ],
-    ids=["seeds", "summary", "rounds", "grid", "arms"],
+    ids=["seeds", "summary", "precision", "rounds", "grid", "arms"],
 )
 def test_too_large(tmp_path, monkeypatch, change, advice):
     monkeypatch.setattr(limits, "total_memory", lambda: 16e9)
@@ -70,3 +71,12 @@ def test_only_what_is_left_needs_disk_space(tmp_path, monkeypatch):
         jb.run(study.changed(num_seeds=384), tmp_path)
     with pytest.raises(ValueError, match="this study is too large"):
         jb.run(larger, tmp_path / "new")
+
+
+def test_a_study_file_of_a_million_arms_is_answered_at_once(tmp_path):
+    means = ",".join(["1"] * 10**6)
+    (tmp_path / "study.toml").write_text(f'horizon = 9\nenvironments = [{{name = "pareto", means = [{means}]}}]')
+    began = time.process_time()
+    with pytest.raises(ValueError, match=r"study.toml has more than 2,000,000 bytes.*write long lists to a table"):
+        jb.Study.load(tmp_path / "study.toml")
+    assert time.process_time() - began < 1

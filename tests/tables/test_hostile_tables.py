@@ -1,14 +1,16 @@
 """Tables that a stranger sent: wide, packed, endless or odd ones are read quickly or refused in words."""
 
+import io
 import os
 import time
 import zipfile
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import jaxbandit as jb
-from jaxbandit.tables import npz
+from jaxbandit.tables import inspection, npz
 
 
 def test_many_columns_take_seconds(tmp_path):
@@ -71,4 +73,52 @@ def test_negative_cut_offs(tmp_path):
         "@attribute runstatus {ok}\n@data\na,b,1,ok\n"
     )
     with pytest.raises(ValueError, match="algorithm_cutoff_time is '-5'; it must be above 0"):
+        jb.read_table(tmp_path)
+
+
+def test_many_columns_are_inspected_in_seconds():
+    table = np.random.default_rng(0).pareto(1.5, (5, 100_000)).round(1)  # with ties
+    began = time.process_time()
+    found = inspection.inspect(table, [f"arm {n}" for n in range(table.shape[1])])
+    assert time.process_time() - began < 3
+    some = table[:, :300]
+    each = [stats.spearmanr(column[:-1], column[1:]).statistic for column in some.T if np.ptp(column[:-1] * column[1:])]
+    ours = inspection.inspect(some, [f"arm {n}" for n in range(some.shape[1])]).persistence
+    assert ours == pytest.approx(np.nanmedian(each)) and abs(found.persistence) <= 1
+
+
+def test_members_of_an_archive_that_are_no_arrays(tmp_path):
+    path = tmp_path / "odd.npz"
+    np.savez(path, x=np.ones((3, 2)), flat=np.ones(3))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("readme.txt", b"hello")
+        archive.writestr("arms.npy", b"text")
+    assert jb.read_table(path).arms == ("arm0", "arm1")
+    assert npz.tables_in(path) == ["x"]
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz"])
+def test_headers_that_claim_more_than_memory(tmp_path, kind):
+    path, head = tmp_path / f"large.{kind}", io.BytesIO()
+    about = {"descr": "<f8", "fortran_order": False, "shape": (10**12, 10)}
+    np.lib.format.write_array_header_1_0(head, about)
+    path.write_bytes(head.getvalue())
+    if kind == "npz":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x.npy", head.getvalue())
+    with pytest.raises(ValueError, match=r"of 80,000,000,000,000 bytes needs about .* but this machine has"):
+        jb.read_table(path)
+
+
+def test_files_that_are_small_until_they_are_unpacked(tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"a": np.zeros(10**5), "b": np.zeros(10**5)}), tmp_path / "zeros.parquet")
+    head = "@attribute instance_id string\n@attribute algorithm string\n@attribute runtime numeric\n"
+    runs = "\n".join(f"i{n},a{n},1,ok" for n in range(400))
+    (tmp_path / "algorithm_runs.arff").write_text(f"{head}@attribute runstatus {{ok}}\n@data\n{runs}\n")
+    monkeypatch.setattr(npz, "total_memory", lambda: 1e6)
+    with pytest.raises(ValueError, match=r"the table of 1,600,000 bytes needs about"):
+        jb.read_table(tmp_path / "zeros.parquet")
+    with pytest.raises(ValueError, match=r"a table of 400 x 400 runs of 1,280,000 bytes needs about"):
         jb.read_table(tmp_path)

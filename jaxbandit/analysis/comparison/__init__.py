@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxbandit import outputs
 from jaxbandit.analysis import growth, statistics
 from jaxbandit.analysis.comparison import writers
 from jaxbandit.analysis.comparison.form import LOWER_BOUND
@@ -38,7 +39,7 @@ def write(
     path, made = pathlib.Path(path), []
     for ending, writer in writers.WRITERS.items():
         made.append(path.with_name(f"{path.name}.{ending}"))
-        made[-1].write_text(writer(table), encoding="utf-8")
+        outputs.write_text(made[-1], writer(table))
     return made
 
 
