@@ -34,7 +34,10 @@ _TIES = {
 _TIES |= {
     f"pareto[means=0.5,0.501,1x2,tail_index={tail:g}]": f"near-tie of 0.001, tail {tail:g}" for tail in (1.3, 1.6, 2.5)
 }
-_TIES |= {"pareto[means=0.5,1x9]": "one best of ten, tail 1.6", "pareto[means=0.5x2,1x8]": "two best of ten, tail 1.6"}
+_TIES |= {
+    "pareto[means=0.5,1x9,tail_index=1.6]": "one best of ten, tail 1.6",
+    "pareto[means=0.5x2,1x8,tail_index=1.6]": "two best of ten, tail 1.6",
+}
 
 _LAWS = {
     "pareto": "Pareto",
