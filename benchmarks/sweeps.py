@@ -61,7 +61,7 @@ def examples() -> dict[str, tuple[dict[str, Any], str, list[float]]]:
         "moment_bound": environment.moment(environment.moment_order),
         "mean_bound": 1.0,
         "delay": 10,
-        "policy": {"name": "exp3"},
+        "policy": {"name": "uniinf"},
     }
     made = {}
     for name, cls in jb.POLICIES.items():

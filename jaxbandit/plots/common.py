@@ -170,9 +170,9 @@ def axis_values(ds: xr.Dataset, name: str, environments: Mapping[str, Any]) -> n
 
 def _of_one_arm(environments: Sequence[Any], name: str, held: np.ndarray) -> np.ndarray:
     """Returns the values of the one arm whose value differs among environments, or what the dataset holds."""
-    values = [getattr(environment, name, None) for environment in environments]
-    if all(value is not None and np.ndim(value) == 1 for value in values) and len(set(map(np.size, values))) == 1:
-        table = np.asarray(values, np.float64)
+    values = [np.asarray(getattr(environment, name, np.nan), np.float64) for environment in environments]
+    if {value.ndim for value in values} == {1} and len({value.size for value in values}) == 1:
+        table = np.stack(values)
         differs = (table != table[0]).any(0)
         if differs.sum() == 1:
             return table[:, int(np.argmax(differs))]

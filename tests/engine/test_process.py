@@ -128,9 +128,7 @@ def test_the_tested_range_is_that_of_the_dependency():
     text = (root / "pyproject.toml").read_text()
     oldest, newest = (".".join(map(str, version)) for version in machine.TESTED_PYTHON)
     assert f'requires-python = ">={oldest}"' in text
-    assert [f'"{version} newest"' in (root / ".ci" / "matrix").read_text() for version in (newest, "3.14")] == [
-        True,
-        False,
-    ]
+    matrix = (root / ".ci" / "matrix").read_text()
+    assert (f"try {newest} newest" in matrix, "3.14" in matrix) == (True, False)
     (oldest, newest) = machine.TESTED_JAX
     assert f'"jax>={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}"' in text

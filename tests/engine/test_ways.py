@@ -305,6 +305,7 @@ class Unsure(Broken):
 
 
 @pytest.mark.parametrize("way", ways.WAYS)
+@pytest.mark.filterwarnings("ignore:.* games of .* are broken:UserWarning")
 def test_a_sure_policy_whose_arms_share_the_probability_fails(way):
     policy, environment = Unsure(wrong=[0.5, 0.5]), jb.Bernoulli(means=[0.9, 0.1])
     ds = jb.simulate(policy, environment, horizon=5, num_seeds=4, record=[1, 5], engine=jb.Engine(way=way))
@@ -366,6 +367,7 @@ class BrokenTable(Truncating):
         return jnp.where(t == 3, state.at[arm, 1].set(jnp.nan), state)
 
 
+@pytest.mark.filterwarnings("ignore:.* games of .* are broken:UserWarning")
 def test_a_broken_table_fails_in_its_round_of_a_step_and_at_the_next_recorded_round():
     state, step = jb.start(BrokenTable(), FAIR), quick_jit(jb.step(BrokenTable(), FAIR))
     for _ in range(5):

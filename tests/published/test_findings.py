@@ -24,7 +24,9 @@ def test_exponents_of_worst_gaps_have_the_digits_that_the_bend_of_the_curve_allo
         coords={"policy": ["uniinf"], "environment": list(environments), "round": rounds},
         attrs={"num_seeds": 16},
     )
-    results = types.SimpleNamespace(ds=ds, environments=environments, policies=lambda: {"uniinf": "uniINF"})
+    results = types.SimpleNamespace(
+        ds=ds, environments=environments, policies=lambda: {"uniinf": "uniINF"}, remark=lambda _: ""
+    )
     assert f"| {shown} |" in findings.worst_gaps(results)
     found = worst_gaps(ds, environments=environments).isel(family=0, policy=0)
     assert exponent_text(found, short=True) == f" $T^{{{shown.split()[0]}}}$"
