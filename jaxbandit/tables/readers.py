@@ -260,8 +260,9 @@ def _from_parquet(path: pathlib.Path) -> _Found:
         import pandas
         import pyarrow.parquet
     except ImportError as error:
+        package = str(error.name).partition(".")[0]
         raise ValueError(
-            f"{path}: reading .parquet needs {error.name}; install it: pip install 'jaxbandit[data]'"
+            f"{path}: reading .parquet needs {package}; install it: pip install 'jaxbandit[data]'"
         ) from None
     try:
         about = pyarrow.parquet.read_metadata(path)
