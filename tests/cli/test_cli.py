@@ -71,7 +71,7 @@ def test_run_leaves_a_table_a_dataset_and_a_figure(tmp_path):
     assert "two seconds" in done.stdout
     assert "±" in done.stdout
     assert "uniINF, S₁ = 4 " in done.stdout
-    assert "99 %" in done.stdout and "lost" in done.stdout
+    assert "99 %" in done.stdout and "lost" not in done.stdout  # 50 rounds are too few to call a game lost
     with xr.open_dataset(tmp_path / "out" / "dataset.nc", engine="h5netcdf") as ds:
         assert ds.regret.dims == ("policy", "environment", "seed", "round")
         assert ds.sizes["policy"] == 3

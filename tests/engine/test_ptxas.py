@@ -56,7 +56,7 @@ OTHERS = {
 @pytest.mark.parametrize(("policy", "environment", "dtype", "architecture"), OTHERS)
 def test_float64_and_other_environments_compile(policy, environment, dtype, architecture):
     with jax.enable_x64(dtype == "float64"):
-        ptx = gpu.Program(shape_of(policy_of(policy), ENVIRONMENTS[environment](10))).ptx
+        ptx = gpu.Assembly(shape_of(policy_of(policy), ENVIRONMENTS[environment](10))).ptx
     cost = sass.cost(ptx, architecture)
     *bands, instruction = OTHERS[policy, environment, dtype, architecture]
     found = cost.registers, cost.spilled, len(cost.round)

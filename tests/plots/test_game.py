@@ -106,7 +106,7 @@ def test_the_command_writes_a_page_or_a_figure(tmp_path, shown):
     assert done.exit_code == 0, done.output
     text = (tmp_path / "w.html").read_text()
     assert "Two &lt;games&gt;" in text and "Game 0 of study seed 5, 40 rounds." in text
-    assert '"name":"uniINF[initial_scale=4]"' in text
+    assert '"name":"uniINF, S\\u2081 = 4"' in text or '"name":"uniINF, S₁ = 4"' in text
     done = CliRunner().invoke(app, [*study, "--out", str(tmp_path / "w.png")])
     assert done.exit_code == 0, done.output
     assert [panel.get_ylabel() for panel in shown["panels"]] == ["probability $x_t$", "|loss|", "regret"]

@@ -68,9 +68,9 @@ def test_the_headline_has_three_panels_of_one_colour_a_policy(shown, tmp_path):
     figure = plots.headline(left, middle, pairs(), environments=known)
     assert figure is None or figure.get_figwidth() > 10
     assert shown["titles"] == [
-        "stochastic: pareto, K = 2, α = 1.5, gap 0.5",
+        "stochastic: Pareto, K = 2, α = 1.5, gap 0.5",
         "adversarial: shifting of Pareto, K = 2, α = 1.5,\ngap 0.5",
-        "worst gap: hard_pair, K = 4, α = 1.5",
+        "worst gap: hard pair, K = 4, α = 1.5",
     ]
     colours = {}
     for panel in shown["panels"]:

@@ -206,8 +206,8 @@ def test_failed_games_of_answers_are_warned_of(tmp_path):
     results["sobol"].failed[0, 1] = 3
     bad = tuned().assign_attrs(failed=2)
     page = report.write(keep(tmp_path, results=results, searches={"tune-uniinf": bad})).read_text(encoding="utf-8")
-    assert "3 games behind the Sobol&#39; indices failed" in page
-    assert "2 games of `jaxbandit tune` failed" in page
+    assert "broken games: 3 behind the Sobol&#39; indices" in page
+    assert "broken games: 2 of `jaxbandit tune`" in page
     (tmp_path / "dataset.nc").write_bytes(seal.dataset_bytes(study()))
     assert "2 warnings</a> to read" in report.write(tmp_path).read_text(encoding="utf-8")
 

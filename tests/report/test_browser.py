@@ -79,7 +79,7 @@ def test_the_page_in_a_browser(tmp_path):
     assert "No policy is chosen" in found["says"]
     assert found["filtered"] == [6, 6]  # one of two scales is gone
     assert found["bare"] == [4, 4]
-    assert found["environment"] == "pareto[tail_index=1.6]"
+    assert found["environment"] == "Pareto, tail_index = 1.6"
     final = ds.regret.isel(round=-1).mean("seed")
     np.testing.assert_allclose(found["last"], final.sel(environment="pareto[tail_index=1.6]"), rtol=5e-5)
     assert (found["added"], found["removed"]) == (3, 2)
