@@ -49,14 +49,17 @@ def usual(benchmark: str, value: str, last: int = 5) -> float | None:
 
 
 def commit() -> str:
-    """The commit that was measured; ``+`` if files differ from it."""
+    """The commit that was measured; ``+`` if code differs from it. Pages and kept results do not count."""
+    changed = _git("status", "--porcelain", "--", ".", ":!docs", ":!README.md", ":!benchmarks/results.jsonl")
+    return (_git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
+
+
+def _git(*arguments: str) -> str:
+    """What git prints; nothing if there is no git."""
     try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty=+", "--exclude=*"], capture_output=True, text=True, cwd=ROOT
-        )
+        return subprocess.run(["git", *arguments], capture_output=True, text=True, cwd=ROOT).stdout.strip()
     except OSError:
-        return "unknown"
-    return done.stdout.strip() or "unknown"
+        return ""
 
 
 def machine() -> str:

@@ -45,6 +45,18 @@ def multiples(stats: xr.Dataset, environments: Mapping[str, Any]) -> Multiples:
     return found
 
 
+def multiple_text(value: float) -> str:
+    """Returns a multiple of a bound to two digits.
+
+    Example:
+      >>> multiple_text(263.0), multiple_text(1.234), multiple_text(0.0456), multiple_text(7.5e-8)
+      ('260', '1.2', '0.046', '< 0.01')
+    """
+    if 0 < value < 0.01:
+        return "< 0.01"
+    return f"{float(f'{value:.2g}'):,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def _may_be_bound(label: str) -> bool:
     """Returns whether a bound may bind the policy of a label: not if the label has the moment that it is given."""
     row = guarantees.of(label)

@@ -143,9 +143,11 @@ def exceedance(values: xr.DataArray, thresholds: Sequence[float], *, level: floa
     above = np.stack([(table > x).sum(axis=-1) for x in thresholds])
     dims = ("threshold", *template.dims)
     low, high = clopper_pearson(above, count, level)
+    found = {"probability": (dims, above / count), "low": (dims, low), "high": (dims, high)}
+    coords = template.drop_vars(list(found), errors="ignore").coords  # a swept value may have one of these names
     return xr.Dataset(
-        {"probability": (dims, above / count), "low": (dims, low), "high": (dims, high)},
-        coords={**template.coords, "threshold": list(thresholds)},
+        found,
+        coords={**coords, "threshold": list(thresholds)},
         attrs={"band": f"Clopper-Pearson, at least {100 * level:g}%"},
     )
 

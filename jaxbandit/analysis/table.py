@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import escapes
-from jaxbandit.analysis.multiples import NOTE
+from jaxbandit.analysis.multiples import NOTE, multiple_text
 from jaxbandit.analysis.outcomes import Outcome, outcomes
 from jaxbandit.analysis.rounding import fixed, place
 from jaxbandit.checks import check_choice
@@ -117,7 +117,7 @@ def number_entries(one: Outcome) -> list[str]:
     mean = fixed(one.mean, at)
     error = f" ± {fixed(one.stderr, at)}" if math.isfinite(one.stderr) else ""  # one seed has none
     lost = rate_text(one.lost) if one.telling else "–"
-    multiple = f"{one.multiple:.2g}" if math.isfinite(one.multiple) else "–"
+    multiple = multiple_text(one.multiple) if math.isfinite(one.multiple) else "–"
     return [f"{mean}{error}", fixed(one.median, at), fixed(one.tail, at), lost, multiple]
 
 

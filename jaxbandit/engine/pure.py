@@ -24,8 +24,8 @@ def play(
     """Plays a whole study as one pure function of arrays, for use under ``jit``, ``vmap``, ``shard_map``.
 
     On a CPU it calls machine code. Under differentiation, on accelerators, and if ``way`` is "scan", it is plain JAX,
-    which takes some 20 to 50 times as long on a CPU. ``simulate`` plays the same games block by block. Ctrl-C stops the
-    machine code within a call of about a fifth of a second; inside of a user's ``jit``, JAX turns the
+    which takes some 50 to 200 times as long on a CPU. ``simulate`` plays the same games block by block. Ctrl-C stops
+    the machine code within a call of about a fifth of a second; inside of a user's ``jit``, JAX turns the
     ``KeyboardInterrupt`` into an error of its own that names it.
 
     Args:

@@ -51,7 +51,7 @@ def chosen(shape: Shape, way: str | None = None) -> Any:
             obstacle = f"{policy} in {environment} {error}"
     _reasons[shape] = obstacle
     _warn_once(
-        f"{obstacle}; JAX's scan plays the games instead. The results are right, but a CPU takes some 20 to 50 times "
+        f"{obstacle}; JAX's scan plays the games instead. The results are right, but a CPU takes some 50 to 200 times "
         f"as long (docs/speed.md). {remedy}"
     )
     return None

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxbandit.analysis import comparison, growth
-from jaxbandit.analysis.multiples import NOTE, multiples
+from jaxbandit.analysis.multiples import NOTE, multiple_text, multiples
 from jaxbandit.dataset.results import summary
 from jaxbandit.game import is_stationary
 from jaxbandit.plots import style
@@ -118,7 +118,7 @@ def growth_curves(
                     _draw_fit(panel, window["round"].values, window.values, float(fit.slope))
                 multiple = times.get((str(policy), str(environment)))
                 text = named(ds, policy, [environment]) + _exponent_text(fit, mean) + _stop_text(mean, ds)
-                text += "" if multiple is None else f", {multiple:.2g} × bound"
+                text += "" if multiple is None else f", {multiple_text(multiple)} × bound"
                 panel.plot(mean["round"], mean.where(mean > 0) if log else mean, label=text, **look)
             panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel="mean pseudo-regret")
             bottom, top = panel.get_ylim()

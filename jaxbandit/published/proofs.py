@@ -1,4 +1,4 @@
-"""Tables about the analysis of uniINF, which come from no study file: the certificate and the errata."""
+"""Tables that come from no study file: the certificate and the errata of the analysis, and fresh seeds."""
 
 import hashlib
 import pathlib
@@ -10,6 +10,7 @@ import numpy as np
 from jaxbandit.certify import certificates
 from jaxbandit.certify.errata import Slip, errata
 from jaxbandit.certify.outcome import listings
+from jaxbandit.published import fresh
 from jaxbandit.published.tables import markdown
 
 SEEDS = 64  # of the certificate on the page, in each environment
@@ -19,14 +20,14 @@ class Computation(NamedTuple):
     """Numbers that come from a function.
 
     Attributes:
-      compute: The function; if it is given a directory, it may keep finished games there.
+      compute: The function, of the checkout and a directory; if there is a directory, it may keep finished games there.
       size: Its size, in words.
-      short: Function that returns a digest of a short form of it; None if it is short itself.
+      short: Function of the checkout that returns a digest of a short form of it; None if it is short itself.
     """
 
-    compute: Callable[[pathlib.Path | None], Any]
+    compute: Callable[[pathlib.Path, pathlib.Path | None], Any]
     size: str
-    short: Callable[[], str] | None = None
+    short: Callable[[pathlib.Path], str] | None = None
 
 
 def certificate(found: Any) -> str:
@@ -48,12 +49,12 @@ def slips(found: Sequence[Slip]) -> str:
     return markdown(["where", "printed", "what holds", "the number"], found, left=4)
 
 
-def _certified(directory: pathlib.Path | None) -> Any:
+def _certified(_: pathlib.Path, directory: pathlib.Path | None) -> Any:
     ds = certificates.certify(certificates.default_environments(), num_seeds=SEEDS, directory=directory)
     return ds, certificates.run_controls()
 
 
-def _short_certificate() -> str:
+def _short_certificate(_: pathlib.Path) -> str:
     """Returns a digest of a few short games with their checks."""
     label, environment = next(iter(certificates.default_environments().items()))
     ds = certificates.certify({label: environment}, horizon=200, num_seeds=16, steps=False)
@@ -65,5 +66,6 @@ def _short_certificate() -> str:
 
 COMPUTED: dict[str, Computation] = {
     "certify": Computation(_certified, f"{SEEDS:,} seeds, {certificates.HORIZON:,} rounds", _short_certificate),
-    "errata": Computation(lambda _: errata(), "4 seeds"),
+    "errata": Computation(lambda *_: errata(), "4 seeds"),
+    "fresh": Computation(fresh.play, f"seed + {fresh.APART:,}", fresh.short),
 }

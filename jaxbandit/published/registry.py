@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from jaxbandit.published import findings, proofs, tables
+from jaxbandit.published import findings, fresh, proofs, tables
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,10 +119,11 @@ def _ten_arms(names: Sequence[str], orders: Iterable[float]) -> dict[str, str]:
 TABLES: dict[str, Table] = {
     "certify": Table("certify", proofs.certificate),
     "errata": Table("errata", proofs.slips),
+    "fresh": Table("fresh", fresh.table),
     "headline": Table(
         "headline",
-        tables.final_regret(
-            {"pareto": "`pareto`", "shifting[law=Pareto(means=0.8,": "`shifting`"}, given=True, quantile=True
+        tables.with_limits(
+            {"pareto": "`pareto`", "shifting[law=Pareto(means=0.8,": "`shifting`"}, worst="worst `hard_pair`"
         ),
     ),
     "shifting-gaps": Table("headline", tables.sweep("gap", ["shifting"])),

@@ -83,7 +83,7 @@ def current_digest(root: pathlib.Path, table: str, data: pathlib.Path | None = N
     """
     name = TABLES[table].study
     if name in COMPUTED:
-        return _short(name) or text_digest(TABLES[table].make(COMPUTED[name].compute(None)))
+        return _short(root, name) or text_digest(TABLES[table].make(COMPUTED[name].compute(root, None)))
     return digest(Study.load(study_file(root, name), data))
 
 
@@ -116,13 +116,13 @@ def reproduce(
             f"no page has a table of {name}; put <!-- reproduce {name} --> and <!-- end of {name} --> on one"
         )
     if name in COMPUTED:
-        study, results, ended = None, COMPUTED[name].compute(directory), COMPUTED[name].size
+        study, results, ended = None, COMPUTED[name].compute(root, directory), COMPUTED[name].size
     else:
         study = Study.load(study_file(root, name), data)
         results = Results(study, run_study.run(study, directory, engine=Engine(), notice=notice, stop=stop))
         ended = size(study)
     made = {block.name: TABLES[block.name].make(results).strip() for block in found}
-    short = digest(study) if study else _short(name)
+    short = digest(study) if study else _short(root, name)
     for block in found:
         now = short or text_digest(made[block.name])
         before = [*block.table.splitlines(), f"digest {block.made.get('digest', 'missing')}"]
@@ -134,10 +134,10 @@ def reproduce(
         _copy_figures(root, directory, study, results)
 
 
-def _short(name: str) -> str:
+def _short(root: pathlib.Path, name: str) -> str:
     """Returns the digest of a computation's short form; empty if it is short itself."""
     short = COMPUTED[name].short
-    return short() if short else ""
+    return short(root) if short else ""
 
 
 def size(study: Study) -> str:

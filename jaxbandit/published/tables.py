@@ -10,6 +10,7 @@ import xarray as xr
 
 from jaxbandit.analysis import comparison, growth, risk, statistics
 from jaxbandit.analysis.comparison import writers
+from jaxbandit.analysis.gaps import families, worst_gap
 from jaxbandit.dataset.labels import pretty, readable
 from jaxbandit.plots import common
 from jaxbandit.studies.study import Study
@@ -52,6 +53,15 @@ class Results:
         where = "" if count == len(pairs) else f" in {count} of {len(pairs)}"
         return f" ({assumptions.OUTSIDE}{where})" if count else ""
 
+    def telling(self, environment: str) -> risk.Gaps | None:
+        """Returns the gaps of an environment if some policy of the study wins its median game there; None if not."""
+        gaps = risk.gaps_of(self.environments[environment])
+        if gaps is None:
+            return None
+        final = [self.regret(str(policy), environment).isel(round=-1) for policy in self.ds.policy.values]
+        medians = [float(np.median(one.values)) for one in final if one.size]
+        return gaps if risk.tells(medians, self.study.rounds()[-1], gaps) else None
+
     def regret(self, policy: str, environment: str) -> xr.DataArray:
         """Returns the regret of a pair, [seed, round], up to the last round it was played to, in memory."""
         pair = self.ds.regret.sel(policy=policy, environment=environment).load()
@@ -59,41 +69,77 @@ class Results:
 
 
 Maker = Callable[[Results], str]
+FINAL = "mean regret ± standard error (99 % quantile)"
+LOST = (
+    "Lost: games with R > T Delta / 4, with exact 95 % limits. No game was lost where none is named, except where all "
+    "policies lose their median game; there they are not counted."
+)
 
 
 def final_regret(
-    environments: Mapping[str, str] | None = None,
-    policies: Mapping[str, str] | None = None,
-    *,
-    given: bool = False,
-    quantile: bool = False,
+    environments: Mapping[str, str] | None = None, policies: Mapping[str, str] | None = None, *, given: bool = False
 ) -> Maker:
-    """Makes a table of final regret, a row for each policy and a column for each environment: mean ± standard error.
+    """Makes a table of final regret, a row for each policy and a column for each environment.
+
+    An entry has the mean with its standard error, the 99 % quantile, and the share of lost games if there are any.
 
     Args:
       environments: Labels, or starts of labels, with their headings; default all.
       policies: Labels, or starts of labels, with their names; default all.
       given: Whether a column says what each policy must be given, the unit of the losses included.
-      quantile: Whether the 99 % quantile stands beside each mean.
     """
 
     def make(results: Results) -> str:
         rows, places = results.policies(policies), results.places(environments)
-        heads = ["mean regret ± standard error"]
-        heads += ["given"] if given else []
-        for heading in places.values():
-            heads += [heading, "99 % quantile"] if quantile else [heading]
+        telling = {place: results.telling(place) for place in places}
         lines = []
         for label, name in rows.items():
             entries = [name + results.remark((label, place) for place in places)]
             entries += [given_text(label)] if given else []
             for place in places:
                 regret = results.regret(label, place)
-                last, stop = regret.isel(round=-1).values, _stop(regret, results)
-                entries.append(mean_text(last) + stop)
-                entries += [number(float(np.quantile(last, 0.99)))] if quantile else []
+                entries.append(final_text(regret, telling[place]) + _stop(regret, results))
             lines.append(entries)
-        return markdown(heads, lines, left=2 if given else 1)
+        heads = [FINAL, *(["given"] if given else []), *places.values()]
+        return _noted(heads, lines, left=2 if given else 1)
+
+    return make
+
+
+def with_limits(
+    environments: Mapping[str, str] | None = None, policies: Mapping[str, str] | None = None, *, worst: str = ""
+) -> Maker:
+    """Makes a table of what each policy is given, and of final regret with its limits and its 99 % quantile.
+
+    Args:
+      environments: Labels, or starts of labels, with their headings; default all.
+      policies: Labels, or starts of labels, with their names; default all.
+      worst: Heading of a column with the largest mean regret over the gaps of the study's family of gaps; none if it is
+        empty.
+    """
+
+    def make(results: Results) -> str:
+        rows, places = results.policies(policies), results.places(environments)
+        family = families(results.environments)[0] if worst else None
+        heads = ["mean regret (95 %)", "given"]
+        for heading in places.values():
+            heads += [heading, "99 % quantile"]
+        lines = []
+        for label, name in rows.items():
+            entries = [name + results.remark((label, place) for place in places), given_text(label)]
+            for place in places:
+                last = results.regret(label, place).isel(round=-1)
+                band = statistics.band(last, num_resamples=comparison.RESAMPLES)
+                entries.append(
+                    interval_text(float(band["mean"]), float(band.low), float(band.high)) + star(last.values)
+                )
+                entries.append(number(float(np.quantile(last.values, 0.99))))
+            if family:
+                games = results.ds.regret.sel(policy=label, environment=list(family.labels)).load()
+                found = worst_gap(games, family.gaps).isel(round=-1)
+                entries.append(interval_text(float(found.regret), float(found.low), float(found.high)))
+            lines.append(entries)
+        return _noted([*heads, *([worst] if worst else [])], lines, left=2)
 
     return make
 
@@ -123,13 +169,12 @@ def pairs(
                 last = regret.isel(round=-1)
                 band = statistics.band(last, num_resamples=comparison.RESAMPLES)
                 mean = interval_text(float(band["mean"]), float(band.low), float(band.high)) + _stop(regret, results)
-                shaky = "\\*" if risk.fragile(last.values) else ""
                 shown = name + results.remark([(label, place)])
                 entries = [
                     heading,
                     shown,
                     given_text(label),
-                    mean + shaky,
+                    mean + star(last.values),
                     number(float(np.quantile(last.values, 0.99))),
                 ]
                 entries.append("" if gaps is None else _rate(risk.failure_rate(regret, gaps)))
@@ -137,8 +182,7 @@ def pairs(
                     entry = comparison.measured(regret, None, entries=len(rows) * len(places))
                     entries += [growth.exponent_text(*entry.exponent), writers.regime(entry)] if entry else ["", ""]
                 lines.append(entries)
-        table = markdown(heads, lines, left=3)
-        return table + ("\n\n\\* The mean rests on few games." if any("\\*" in line[3] for line in lines) else "")
+        return _noted(heads, lines, left=3)
 
     return make
 
@@ -167,6 +211,7 @@ def sweep(
         values = common.axis_values(ds, x, results.environments)
         columns = sorted({float(value) for value in values if not np.isnan(value)})
         entries: dict[str, dict[float, str]] = {}
+        telling = {place: results.telling(place) for place in map(str, ds.environment.values)}
         pairs: dict[str, list[tuple[str, str]]] = {}
         heads = [common.head(label) for label in map(str, ds[side].values)]
         swept = {head for head, value in zip(heads, values, strict=True) if not np.isnan(value)}
@@ -181,17 +226,17 @@ def sweep(
                 if ds.sizes[other] > 1 and len({common.head(one) for one in ds.environment.values}) > 1:
                     name += f", `{common.head(place)}`"
                 pairs.setdefault(name, []).append((label, place))
-                last = results.regret(label, place).isel(round=-1).values / (value if relative else 1)
+                text = final_text(results.regret(label, place), telling[place], value if relative else 1)
                 if math.isnan(value):  # a policy without the swept value has one number for all of them
-                    entries.setdefault(name, {}).update(dict.fromkeys(columns, mean_text(last)))
+                    entries.setdefault(name, {}).update(dict.fromkeys(columns, text))
                 else:
-                    entries.setdefault(name, {})[value] = mean_text(last)
-        head = f"mean regret{' / ' + common.axis_name(x) if relative else ''}; {common.axis_name(x)}"
+                    entries.setdefault(name, {})[value] = text
+        head = f"{FINAL}{', over ' + common.axis_name(x) if relative else ''}; {common.axis_name(x)}"
         lines = [
             [name + results.remark(pairs[name]), *(row.get(column, "") for column in columns)]
             for name, row in entries.items()
         ]
-        return markdown([head, *map(shown, columns)], lines)
+        return _noted([head, *map(shown, columns)], lines)
 
     return make
 
@@ -206,6 +251,38 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1)
     """Returns a table in GitHub's Markdown; the first ``left`` columns are text, the others numbers."""
     lines = [heads, ["---"] * left + ["---:"] * (len(heads) - left), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _noted(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Returns a table with sentences on the marks and words that its entries have."""
+    entries = [entry for row in rows for entry in row[1:]]
+    notes = [comparison.FRAGILE.replace("*", "\\*")] if any("\\*" in entry for entry in entries) else []
+    notes += [LOST] if any("; lost " in entry for entry in entries) else []
+    return "\n\n".join([markdown(heads, rows, left), *notes])
+
+
+def final_text(regret: xr.DataArray, gaps: risk.Gaps | None, unit: float = 1) -> str:
+    """Returns the final regret of a pair: mean with its error, 99 % quantile, and the share of lost games.
+
+    Args:
+      regret: Regret by seed and round.
+      gaps: Gaps of the environment, if lost games are counted.
+      unit: Divides the regret.
+    """
+    last = regret.isel(round=-1).values / unit
+    if last.size == 0:
+        return "–"
+    found = None if gaps is None else risk.failure_rate(regret, gaps)
+    lost = ""
+    if found is not None and float(found.probability) > 0:
+        rate, low, high = (_share(100 * float(found[name])) for name in ("probability", "low", "high"))
+        lost = f"; lost {rate} % [{low}, {high}]"
+    return f"{mean_text(last)}{star(last)} ({number(float(np.quantile(last, 0.99)))}{lost})"
+
+
+def star(values: np.ndarray) -> str:
+    """Returns the mark of a mean that rests on few games; empty for the others."""
+    return "\\*" if values.size and risk.fragile(values) else ""
 
 
 def mean_text(values: np.ndarray) -> str:

@@ -107,4 +107,4 @@ def _kind(obj: Any) -> str:
 def _way(obj: Any) -> str:
     pair = (obj, Bernoulli(means=[0.2, 0.5])) if _kind(obj) == "policy" else (Uniform(), obj)
     way, reason = explained(*pair)
-    return f"yes: {reason}" if way == "native" else f"no, JAX's scan plays it some 20 to 50 times slower: {reason}"
+    return f"yes: {reason}" if way == "native" else f"no, JAX's scan plays it some 50 to 200 times slower: {reason}"

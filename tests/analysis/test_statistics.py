@@ -256,3 +256,8 @@ def test_batches_of_many_seeds_give_the_interval_of_all(monkeypatch):
         np.testing.assert_array_equal(one[name], other[name])
         np.testing.assert_allclose(other.high - other[name], one.high - one[name], rtol=0.1)
         np.testing.assert_allclose(other[name] - other.low, one[name] - one.low, rtol=0.1)
+
+
+def test_exceedance_of_games_with_a_swept_probability():
+    values = xr.DataArray(np.arange(8.0), dims="seed").assign_coords(probability="0.5x2", gain=2.0)
+    assert float(statistics.exceedance(values, [3.5]).probability[0]) == 0.5

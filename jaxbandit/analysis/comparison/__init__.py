@@ -6,14 +6,14 @@ was seen, and the proved order stands beside it.
 """
 
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from jaxbandit import outputs
-from jaxbandit.analysis import growth, statistics
+from jaxbandit.analysis import growth, risk, statistics
 from jaxbandit.analysis.comparison import writers
 from jaxbandit.analysis.comparison.form import LOWER_BOUND
 from jaxbandit.analysis.comparison.form import Block as Block
@@ -29,6 +29,7 @@ from jaxbandit.theory import assumptions, guarantees
 from jaxbandit.theory.guarantees import INSTANCE, MINIMAX, Order
 
 RESAMPLES = 1_000
+FRAGILE = "* The mean rests on few games, so its interval may be too short."
 
 
 def write(
@@ -60,6 +61,7 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
     times = multiples(xr.Dataset({"regret_mean": ds.regret.mean("seed")}, attrs=ds.attrs), environments)
     outside = assumptions.outside_of(ds.attrs)
     blocks = []
+    gaps = {label: _telling(ds.regret.sel(environment=label), risk.gaps_of(environments[label])) for label in labels}
     for num_arms in sorted({environments[label].num_arms for label in labels}):
         inside = [label for label in labels if environments[label].num_arms == num_arms]
         columns = sorted({_order(environments[label]) for label in inside})
@@ -75,6 +77,7 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
                     entries,
                     times.get((str(policy), label)),
                     (str(policy), label) in outside,
+                    gaps[label],
                 )
                 for label in at.values()
             }
@@ -93,7 +96,9 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
             note = row.note if row else ""
             rows.append(Row(pretty(policy), guarantees.given(str(policy)), tuple(lines), note, remark))
         blocks.append(Block(num_arms, tuple(columns), tuple(rows)))
-    return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level, entries, bool(times)))
+    lines = [one for block in blocks for row in block.rows for one in row.lines]
+    fragile = any(entry.fragile for one in lines for entry in one.entries if entry)
+    return Comparison(title, int(ds["round"][-1]), tuple(blocks), _notes(ds, level, entries, bool(times), fragile))
 
 
 def _lower_bound(num_columns: int) -> Row:
@@ -153,12 +158,13 @@ def measured(
     entries: int = 1,
     multiple: float | None = None,
     outside: bool = False,
+    gaps: risk.Gaps | None = None,
 ) -> Entry | None:
     """Returns the table's entry for the regrets of one pair, [seed, round]; None if the pair was not played.
 
     ``entries`` is the number of entries of the table, for which the verdict on growth is corrected, ``multiple`` the
     regret over an asymptotic lower bound, and ``outside`` whether the policy is outside its assumptions; nothing is
-    promised then.
+    promised then. ``gaps`` are those of the environment, if lost games are counted.
     """
     rounds = int(regret["round"][-1])
     regret = regret.dropna("round", how="all").dropna("seed", how="any")
@@ -187,19 +193,44 @@ def measured(
         stopped=played < rounds,
         multiple=multiple,
         outside=outside,
+        tail=float(np.quantile(last.values, 0.99)),
+        lost=None if gaps is None else _lost(regret, gaps, level),
+        fragile=bool(risk.fragile(last.values)),
     )
 
 
-def _notes(ds: xr.Dataset, level: float, entries: int, bounded: bool) -> tuple[str, ...]:
+def _telling(regret: xr.DataArray, gaps: risk.Gaps | None) -> risk.Gaps | None:
+    """Returns the gaps of an environment if its lost games tell policies apart; None if not, or if it has no gaps."""
+    rounds = int(regret["round"][-1])
+    medians = [float(one.dropna("round", how="all").isel(round=-1).median()) for one in _played(regret)]
+    return gaps if gaps is not None and risk.tells(medians, rounds, gaps) else None
+
+
+def _played(regret: xr.DataArray) -> Iterator[xr.DataArray]:
+    for policy in regret.policy.values:
+        if (one := regret.sel(policy=policy)).notnull().any():
+            yield one
+
+
+def _lost(regret: xr.DataArray, gaps: risk.Gaps, level: float) -> tuple[float, float, float]:
+    found = risk.failure_rate(regret, gaps, level=level)
+    return float(found.probability), float(found.low), float(found.high)
+
+
+def _notes(ds: xr.Dataset, level: float, entries: int, bounded: bool, fragile: bool) -> tuple[str, ...]:
     seeds = ds.attrs.get("num_seeds", ds.sizes["seed"])
     low, high = growth.FLAT
     return (
-        f"Mean pseudo-regret over {seeds} seeds with a {100 * level:g}% interval (studentised bootstrap over seeds).",
+        f"Mean pseudo-regret over {seeds} seeds with a {100 * level:g} % interval (studentised bootstrap over seeds), "
+        "and the 99 % quantile of regret.",
+        "Lost: the share of games whose regret exceeds T times the smallest gap over 4, with exact limits; it stands "
+        "only where games were lost, and where some policy wins its median game.",
+        *([FRAGILE] if fragile else []),
         f"like log T: the gain of the last doubling of T over the gain {growth.APART} doublings earlier is surely "
-        f"between {low:g} and {high:g} (it stands in parentheses; {100 * level:g}% over all {entries} entries at "
+        f"between {low:g} and {high:g} (it stands in parentheses; {100 * level:g} % over all {entries} entries at "
         f"once); faster than log T: surely above {high:g}; gains still fall: surely below {low:g}; open: neither is "
         "sure, and more seeds would decide.",
-        f"T^e is the growth over the last {growth.LAST_DOUBLINGS} doublings of T with its {100 * level:g}% interval, "
+        f"T^e is the growth over the last {growth.LAST_DOUBLINGS} doublings of T with its {100 * level:g} % interval, "
         "to the digits that the bend of the curve allows; none where mean regret falls or is not positive.",
         "An entry is one instance, and a bound speaks of all instances: growth below a proved order does not confirm "
         "the order, and growth above it before the horizon is large enough does not refute it.",

@@ -1,6 +1,7 @@
 """The form of the measured table: blocks by arms, rows by policy, lines by environment, columns by moment order."""
 
 import dataclasses
+import math
 
 from jaxbandit.theory.guarantees import Order
 
@@ -21,6 +22,9 @@ class Entry:
       stopped: Whether that is fewer than others played.
       multiple: Regret over the asymptotic lower bound times log T; None if no bound binds the policy here.
       outside: Whether the policy is outside its assumptions.
+      tail: The 99 % quantile of regret at the last round played.
+      lost: The share of lost games, P(R > T Delta / 4), with its limits; None if it tells nothing.
+      fragile: Whether the mean rests on few of its games.
     """
 
     regret: tuple[float, float, float]
@@ -32,6 +36,9 @@ class Entry:
     stopped: bool = False
     multiple: float | None = None
     outside: bool = False
+    tail: float = math.nan
+    lost: tuple[float, float, float] | None = None
+    fragile: bool = False
 
     @property
     def below_zero(self) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 
 from jaxbandit.analysis import escapes, growth
 from jaxbandit.analysis.comparison.form import LOWER_BOUND, Comparison, Entry, Footnotes, Line, Row
+from jaxbandit.analysis.multiples import multiple_text
+from jaxbandit.analysis.table import rate_text
 from jaxbandit.theory.assumptions import OUTSIDE
 
 HEADS = (
@@ -152,12 +154,23 @@ def regime(entry: Entry) -> str:
 
 def _exponent(entry: Entry) -> str:
     """Returns the exponent of T and the multiple of the bound, as far as the entry has them."""
-    multiple = "" if entry.multiple is None else f"{entry.multiple:.2g} × bound"
+    multiple = "" if entry.multiple is None else f"{multiple_text(entry.multiple)} × bound"
     return "; ".join(filter(None, (growth.exponent_text(*entry.exponent), multiple)))
 
 
+def _risk(entry: Entry) -> str:
+    """Returns the 99 % quantile, and the share of lost games if there were any."""
+    lost = f"; lost {rate_text(entry.lost)}" if entry.lost and entry.lost[0] > 0 else ""
+    return f"99 %: {number(entry.tail)}{lost}"
+
+
+def _star(entry: Entry, *, escaped: bool = False) -> str:
+    """Returns the mark of a mean that rests on few games, escaped for Markdown if asked."""
+    return ("\\*" if escaped else "*") if entry.fragile else ""
+
+
 def _outside(entry: Entry, line: Line) -> str:
-    """Returns the words for a entry outside its assumptions, unless the whole line has them."""
+    """Returns the words for an entry outside its assumptions, unless the whole line has them."""
     return OUTSIDE if entry.outside and not line.outside else ""
 
 
@@ -165,28 +178,30 @@ def _markdown_entry(entry: Entry | None, line: Line) -> str:
     if entry is None:
         return "–"
     mean, low, high = _limits(entry)
-    said = (f"**{mean}** [{low}, {high}]", _exponent(entry), regime(entry) + _stop(entry), _outside(entry, line))
-    return "<br>".join(filter(None, said))
+    said = [f"**{mean}**{_star(entry, escaped=True)} [{low}, {high}]", _risk(entry), _exponent(entry)]
+    said += [regime(entry) + _stop(entry), _outside(entry, line)]
+    return "<br>".join(filter(None, said)).replace("-", "−")
 
 
 def _html_entry(entry: Entry | None, line: Line) -> str:
     if entry is None:
         return '<td class="cell">–</td>'
     mean, low, high = _limits(entry)
-    exponent, seen = _exponent(entry), html.escape(regime(entry) + _stop(entry))
-    parts = [f"<b>{mean}</b> [{low}, {high}]", f"<small>{exponent}</small>" if exponent else ""]
-    parts += [f"<small>{seen}</small>", f"<small>{words}</small>" if (words := _outside(entry, line)) else ""]
-    return f'<td class="cell">{"".join(parts)}</td>'
+    said = (_risk(entry), _exponent(entry), regime(entry) + _stop(entry), _outside(entry, line))
+    parts = [f"<b>{mean}</b>{_star(entry)} [{low}, {high}]"]
+    parts += [f"<small>{html.escape(words)}</small>" for words in said if words]
+    return f'<td class="cell">{"".join(parts).replace("-", "−")}</td>'
 
 
 def _latex_entry(entry: Entry | None, line: Line) -> str:
     if entry is None:
         return "--"
     mean, low, high = (value.replace(",", "{,}") for value in _limits(entry))
-    lines = [f"${mean}$ $[{low}, {high}]$"]
+    risk = re.sub(r"^99 %: (\S+?)(?=;|$)", r"99 %: $\1$", _risk(entry)).replace(",", "{,}").replace("%", r"\%")
+    lines = [f"${mean}${_star(entry)} $[{low}, {high}]$", risk]
     if exponent := _exponent(entry):
         power = re.sub(r"T\^([0-9.]+) (\[.*?\])", r"$T^{\1}$ $\2$", exponent)
-        lines.append(power.replace("×", r"$\times$"))
+        lines.append(power.replace("×", r"$\times$").replace("<", "$<$"))
     said = regime(entry).replace("log T", r"$\log T$")
     said = re.sub(r"T\^([0-9.]+)", r"$T^{\1}$", said)
     stop = rf" $\dagger$ ($T = {_tex_number(entry.played)}$)" if _stop(entry) else ""
