@@ -11,11 +11,15 @@ import xarray as xr
 from jaxbandit.analysis import comparison, growth, risk, statistics
 from jaxbandit.analysis.comparison import writers
 from jaxbandit.dataset.labels import pretty, readable
+from jaxbandit.grid import registry_name
 from jaxbandit.plots import common
+from jaxbandit.policies import POLICIES, Doubling
+from jaxbandit.studies.entries import ENVIRONMENT, Entry
 from jaxbandit.studies.study import Study
 from jaxbandit.theory import assumptions, guarantees
 
 LETTERS = {"α": "alpha", "σ": "sigma"}
+FIELDS = {"α": "moment_order", "σ": "moment_bound"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +56,26 @@ class Results:
         where = "" if count == len(pairs) else f" in {count} of {len(pairs)}"
         return f" ({assumptions.OUTSIDE}{where})" if count else ""
 
+    def given(self, label: str) -> str:
+        """Returns what a policy is given, the unit of the losses included; that of the policy inside for a wrapper.
+
+        A moment order or bound that the study file has as a number says nothing about the environment. Such an order is
+        left out, and such a bound counts as the unit of the losses.
+        """
+        index = [str(one) for one in self.ds.policy.values].index(label)
+        pair = next(pair for pair in self.study.resolved.pairs() if pair.index[0] == index)
+        policy, phases = pair.policy, False
+        while hasattr(policy, "policy"):
+            policy, phases = policy.policy, phases or isinstance(policy, Doubling)
+        letters = guarantees.given(registry_name(type(policy), POLICIES))
+        if letters is None:
+            return ""
+        numbers = {letter for letter, name in FIELDS.items() if not _refers(pair.entry, name)}
+        left_out = {"T"} if phases else set()
+        left_out |= {"α"} & numbers
+        shown = ["unit" if letter in numbers else letter for letter in letters if letter not in left_out]
+        return ", ".join(LETTERS.get(letter, letter) for letter in dict.fromkeys(shown)) or "nothing"
+
     def regret(self, policy: str, environment: str) -> xr.DataArray:
         """Returns the regret of a pair, [seed, round], up to the last round it was played to, in memory."""
         pair = self.ds.regret.sel(policy=policy, environment=environment).load()
@@ -86,7 +110,7 @@ def final_regret(
         lines = []
         for label, name in rows.items():
             entries = [name + results.remark((label, place) for place in places)]
-            entries += [given_text(label)] if given else []
+            entries += [results.given(label)] if given else []
             for place in places:
                 regret = results.regret(label, place)
                 last, stop = regret.isel(round=-1).values, _stop(regret, results)
@@ -128,7 +152,7 @@ def pairs(
                 entries = [
                     heading,
                     shown,
-                    given_text(label),
+                    results.given(label),
                     mean + shaky,
                     number(float(np.quantile(last.values, 0.99))),
                 ]
@@ -252,10 +276,11 @@ def number(value: float) -> str:
     return ("−" if value < 0 else "") + text
 
 
-def given_text(label: str) -> str:
-    """Returns what a policy must be given, the unit of the losses included."""
-    given = guarantees.given(label)
-    return "" if given is None else ", ".join(LETTERS.get(letter, letter) for letter in given) or "nothing"
+def _refers(entry: Entry, name: str) -> bool:
+    """Returns whether an entry takes a field from the environment at one of its points."""
+    return any(
+        isinstance(value, str) and value == ENVIRONMENT for value in (entry.fixed.get(name), *entry.axes.get(name, ()))
+    )
 
 
 def _places(value: float, places: int) -> str:
