@@ -1,10 +1,17 @@
-"""Makers of the tables of single findings: worst gaps, gains per doubling, growth of a measure, terms of the bound."""
+"""Makers of the tables of single findings, such as worst gaps, gains per doubling, and tuned constants."""
+
+import dataclasses
 
 import numpy as np
 
 from jaxbandit.analysis import gaps, growth, statistics
+from jaxbandit.dataset.labels import pretty
 from jaxbandit.plots.decomposition import mean_terms
-from jaxbandit.published.tables import Maker, Results, interval_text, markdown, number
+from jaxbandit.published.results import Results
+from jaxbandit.published.tables import Maker
+from jaxbandit.published.texts import interval_text, markdown, number
+from jaxbandit.studies.entries import Entry
+from jaxbandit.types import public_fields
 
 DOUBLINGS = 6  # gains that a table shows
 
@@ -152,3 +159,54 @@ def terms(environments: dict[str, str]) -> Maker:
         return markdown(heads, lines)
 
     return make
+
+
+def scores(means: np.ndarray) -> np.ndarray:
+    """Returns the score of each row of mean regrets, [policy, environment]; the smallest score is the best.
+
+    A score is the geometric mean over the environments of the row's mean regret, divided by the smallest mean regret
+    of any row in that environment.
+
+    Example:
+      >>> scores(np.array([[10.0, 80.0], [20.0, 20.0]])).round(3).tolist()
+      [2.0, 1.414]
+    """
+    if not (np.isfinite(means) & (means > 0)).all():
+        raise ValueError("scores divide by mean regrets, so all of them must be above 0; leave the others out")
+    return np.exp(np.mean(np.log(means / means.min(axis=0)), axis=1))
+
+
+def tuned_factors(results: Results) -> str:
+    """Makes a table of each policy's score at each factor of its swept constant, with the factor of the best score.
+
+    An entry of the study sweeps one constant, or none. A factor is relative to the default of the field, or to 1 if the
+    field has no default.
+    """
+    final = results.ds.regret.isel(round=-1).mean("seed").transpose("policy", "environment").values
+    entries, swept = results.study.resolved.policies, [_factors(entry) for entry in results.study.resolved.policies]
+    found = np.split(scores(final), np.cumsum([max(len(factors), 1) for _, factors in swept])[:-1])
+    columns = sorted({factor for _, factors in swept for factor in factors})
+    lines = []
+    for entry, (constant, factors), of_factors in zip(entries, swept, found, strict=True):
+        shown = dict(zip(factors or [1.0], (f"{score:.2f}" for score in of_factors), strict=True))
+        best = int(np.argmin(of_factors))
+        words = ["none", "–"]
+        if factors:
+            edge = " (edge)" if factors[best] in (min(factors), max(factors)) else ""
+            words = [f"`{constant}`", f"{factors[best]:g}{edge}: {entry.axes[constant][best]:g}"]
+        lines.append([pretty(entry.label), words[0], *(shown.get(column, "") for column in columns), words[1]])
+    return markdown(
+        ["score; factor", "constant", *(f"{column:g}" for column in columns), "chosen factor: value"], lines, left=2
+    )
+
+
+def _factors(entry: Entry) -> tuple[str, list[float]]:
+    """Returns the name of the constant that an entry sweeps and its values as factors; empty if it sweeps none."""
+    if len(entry.axes) > 1:
+        raise ValueError(f"{entry.label} sweeps {', '.join(entry.axes)}; a table of factors needs one swept constant")
+    if not entry.axes:
+        return "", []
+    (name, values), *_ = entry.axes.items()
+    spec = public_fields(entry.cls).get(name)
+    default = 1.0 if spec is None or spec.default is dataclasses.MISSING else float(spec.default)
+    return name, [float(f"{float(value) / default:.6g}") for value in values]

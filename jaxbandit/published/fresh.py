@@ -13,7 +13,7 @@ from jaxbandit.analysis import growth
 from jaxbandit.analysis.ranks import holm
 from jaxbandit.engine import Engine
 from jaxbandit.published.digests import DIGITS, digest
-from jaxbandit.published.tables import markdown
+from jaxbandit.published.texts import markdown
 from jaxbandit.runs import run_study
 from jaxbandit.studies.study import Study
 

@@ -11,7 +11,7 @@ from jaxbandit.certify import certificates
 from jaxbandit.certify.errata import Slip, errata
 from jaxbandit.certify.outcome import listings
 from jaxbandit.published import fresh
-from jaxbandit.published.tables import markdown
+from jaxbandit.published.texts import markdown
 
 SEEDS = 64  # of the certificate on the page, in each environment
 

@@ -147,6 +147,7 @@ TABLES: dict[str, Table] = {
     "shape-lighter": Table("shape", tables.final_regret(_LIGHTER)),
     "shape-noise": Table("shape", tables.sweep("scale", ["student_t"])),
     "equal_knowledge": Table("equal_knowledge", tables.final_regret(_KNOWN, given=True)),
+    "tune-held-out": Table("tune-held-out", findings.tuned_factors),
     "failures": Table("failures", tables.pairs(growing=False)),
     "decomposition": Table("decomposition", findings.terms(_TERMS)),
     "table1": Table("table1", tables.table1),

@@ -15,7 +15,7 @@ from jaxbandit.published.blocks import Block
 from jaxbandit.published.digests import digest, text_digest
 from jaxbandit.published.proofs import COMPUTED
 from jaxbandit.published.registry import TABLES
-from jaxbandit.published.tables import Results
+from jaxbandit.published.results import Results
 from jaxbandit.runs import run_study
 from jaxbandit.studies.study import Study
 

@@ -1,9 +1,7 @@
 """Makers of published tables: functions that turn the results of a study into Markdown."""
 
-import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -11,69 +9,13 @@ import xarray as xr
 from jaxbandit.analysis import comparison, growth, risk, statistics
 from jaxbandit.analysis.comparison import writers
 from jaxbandit.analysis.gaps import families, worst_gap
-from jaxbandit.dataset.labels import pretty, readable
+from jaxbandit.dataset.labels import readable
 from jaxbandit.plots import common
-from jaxbandit.studies.study import Study
-from jaxbandit.theory import assumptions, guarantees
-
-LETTERS = {"α": "alpha", "σ": "sigma"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Results:
-    """The results of a study.
-
-    Attributes:
-      study: The study.
-      ds: Its dataset, by ``policy``, ``environment``, ``seed`` and ``round``.
-    """
-
-    study: Study
-    ds: xr.Dataset
-
-    @property
-    def environments(self) -> dict[str, Any]:
-        """The environments by label."""
-        return dict(zip(map(str, self.ds.environment.values), self.study.resolved.points, strict=True))
-
-    def policies(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Returns labels of policies with the names that a table shows; all if none are chosen."""
-        labels = [str(label) for label in self.ds.policy.values]
-        return _chosen(labels, chosen) if chosen else {label: pretty(label) for label in labels}
-
-    def places(self, chosen: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Returns labels of environments with the headings that a table shows; all if none are chosen."""
-        labels = [str(label) for label in self.ds.environment.values]
-        return _chosen(labels, chosen) if chosen else {label: f"`{label}`" for label in labels}
-
-    def remark(self, pairs: Iterable[tuple[str, str]]) -> str:
-        """Returns words behind the name of a row if it is outside its assumptions in some of the row's pairs."""
-        pairs, outside = list(pairs), assumptions.outside_of(self.ds.attrs)
-        count = sum(pair in outside for pair in pairs)
-        where = "" if count == len(pairs) else f" in {count} of {len(pairs)}"
-        return f" ({assumptions.OUTSIDE}{where})" if count else ""
-
-    def telling(self, environment: str) -> risk.Gaps | None:
-        """Returns the gaps of an environment if some policy of the study wins its median game there; None if not."""
-        gaps = risk.gaps_of(self.environments[environment])
-        if gaps is None:
-            return None
-        final = [self.regret(str(policy), environment).isel(round=-1) for policy in self.ds.policy.values]
-        medians = [float(np.median(one.values)) for one in final if one.size]
-        return gaps if risk.tells(medians, self.study.rounds()[-1], gaps) else None
-
-    def regret(self, policy: str, environment: str) -> xr.DataArray:
-        """Returns the regret of a pair, [seed, round], up to the last round it was played to, in memory."""
-        pair = self.ds.regret.sel(policy=policy, environment=environment).load()
-        return pair.dropna("round", how="all").dropna("seed", how="any")
-
+from jaxbandit.published.results import Results
+from jaxbandit.published.texts import final_text, interval_text, noted, number, rate_text, star
 
 Maker = Callable[[Results], str]
 FINAL = "mean regret ± standard error (99 % quantile)"
-LOST = (
-    "Lost: games with R > T Delta / 4, with exact 95 % limits. No game was lost where none is named, except where all "
-    "policies lose their median game; there they are not counted."
-)
 
 
 def final_regret(
@@ -95,13 +37,13 @@ def final_regret(
         lines = []
         for label, name in rows.items():
             entries = [name + results.remark((label, place) for place in places)]
-            entries += [given_text(label)] if given else []
+            entries += [results.given(label)] if given else []
             for place in places:
                 regret = results.regret(label, place)
                 entries.append(final_text(regret, telling[place]) + _stop(regret, results))
             lines.append(entries)
         heads = [FINAL, *(["given"] if given else []), *places.values()]
-        return _noted(heads, lines, left=2 if given else 1)
+        return noted(heads, lines, left=2 if given else 1)
 
     return make
 
@@ -126,7 +68,7 @@ def with_limits(
             heads += [heading, "99 % quantile"]
         lines = []
         for label, name in rows.items():
-            entries = [name + results.remark((label, place) for place in places), given_text(label)]
+            entries = [name + results.remark((label, place) for place in places), results.given(label)]
             for place in places:
                 last = results.regret(label, place).isel(round=-1)
                 band = statistics.band(last, num_resamples=comparison.RESAMPLES)
@@ -139,7 +81,7 @@ def with_limits(
                 found = worst_gap(games, family.gaps).isel(round=-1)
                 entries.append(interval_text(float(found.regret), float(found.low), float(found.high)))
             lines.append(entries)
-        return _noted([*heads, *([worst] if worst else [])], lines, left=2)
+        return noted([*heads, *([worst] if worst else [])], lines, left=2)
 
     return make
 
@@ -173,16 +115,16 @@ def pairs(
                 entries = [
                     heading,
                     shown,
-                    given_text(label),
+                    results.given(label),
                     mean + star(last.values),
                     number(float(np.quantile(last.values, 0.99))),
                 ]
-                entries.append("" if gaps is None else _rate(risk.failure_rate(regret, gaps)))
+                entries.append("" if gaps is None else rate_text(risk.failure_rate(regret, gaps)))
                 if growing:
                     entry = comparison.measured(regret, None, entries=len(rows) * len(places))
                     entries += [growth.exponent_text(*entry.exponent), writers.regime(entry)] if entry else ["", ""]
                 lines.append(entries)
-        return _noted(heads, lines, left=3)
+        return noted(heads, lines, left=3)
 
     return make
 
@@ -236,7 +178,7 @@ def sweep(
             [name + results.remark(pairs[name]), *(row.get(column, "") for column in columns)]
             for name, row in entries.items()
         ]
-        return _noted([head, *map(shown, columns)], lines)
+        return noted([head, *map(shown, columns)], lines)
 
     return make
 
@@ -247,127 +189,7 @@ def table1(results: Results) -> str:
     return writers.to_markdown(found).partition("\n\n")[2]  # the page has its own heading
 
 
-def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """Returns a table in GitHub's Markdown; the first ``left`` columns are text, the others numbers."""
-    lines = [heads, ["---"] * left + ["---:"] * (len(heads) - left), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _noted(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Returns a table with sentences on the marks and words that its entries have."""
-    entries = [entry for row in rows for entry in row[1:]]
-    notes = [comparison.FRAGILE.replace("*", "\\*")] if any("\\*" in entry for entry in entries) else []
-    notes += [LOST] if any("; lost " in entry for entry in entries) else []
-    return "\n\n".join([markdown(heads, rows, left), *notes])
-
-
-def final_text(regret: xr.DataArray, gaps: risk.Gaps | None, unit: float = 1) -> str:
-    """Returns the final regret of a pair: mean with its error, 99 % quantile, and the share of lost games.
-
-    Args:
-      regret: Regret by seed and round.
-      gaps: Gaps of the environment, if lost games are counted.
-      unit: Divides the regret.
-    """
-    last = regret.isel(round=-1).values / unit
-    if last.size == 0:
-        return "–"
-    found = None if gaps is None else risk.failure_rate(regret, gaps)
-    lost = ""
-    if found is not None and float(found.probability) > 0:
-        rate, low, high = (_share(100 * float(found[name])) for name in ("probability", "low", "high"))
-        lost = f"; lost {rate} % [{low}, {high}]"
-    return f"{mean_text(last)}{star(last)} ({number(float(np.quantile(last, 0.99)))}{lost})"
-
-
-def star(values: np.ndarray) -> str:
-    """Returns the mark of a mean that rests on few games; empty for the others."""
-    return "\\*" if values.size and risk.fragile(values) else ""
-
-
-def mean_text(values: np.ndarray) -> str:
-    """Returns a mean with its standard error, the error to two digits and the mean to the same place.
-
-    Example:
-      >>> mean_text(np.array([1.0, 2.0, 3.0, 6.0])), mean_text(np.array([1234.5, 1210.0])), mean_text(np.array([7.0]))
-      ('3.0 ± 1.1', '1,222 ± 12', '7')
-    """
-    if values.size == 0:
-        return "–"
-    mean, error = (float(part) for part in statistics.mean_and_stderr(np.asarray(values, np.float64)))
-    if not math.isfinite(error) or error == 0:
-        return number(mean)
-    places = max(0, 1 - math.floor(math.log10(error)))
-    return f"{_places(mean, places)} ± {_places(error, places)}"
-
-
-def interval_text(value: float, low: float, high: float) -> str:
-    """Returns a value with its limits, to two digits of half the interval.
-
-    Example:
-      >>> interval_text(1234.5, 1200.2, 1270.9), interval_text(-0.5, -0.61, -0.41)
-      ('1,234 (1,200 to 1,271)', '−0.50 (−0.61 to −0.41)')
-    """
-    half = (high - low) / 2
-    if not math.isfinite(half) or half <= 0:
-        return number(value)
-    places = max(0, 1 - math.floor(math.log10(half)))
-    return f"{_places(value, places)} ({_places(low, places)} to {_places(high, places)})"
-
-
-def number(value: float) -> str:
-    """Returns a number to four digits, or all digits before the point, with a true minus.
-
-    Example:
-      >>> number(0.012345), number(-12.345), number(123456.7)
-      ('0.01235', '−12.35', '123,457')
-    """
-    if not math.isfinite(value):
-        return "–"
-    size = abs(value)
-    text = f"{size:,.0f}" if size >= 1000 else f"{size:.4g}"
-    return ("−" if value < 0 else "") + text
-
-
-def given_text(label: str) -> str:
-    """Returns what a policy must be given, the unit of the losses included."""
-    given = guarantees.given(label)
-    return "" if given is None else ", ".join(LETTERS.get(letter, letter) for letter in given) or "nothing"
-
-
-def _places(value: float, places: int) -> str:
-    return f"{value:,.{places}f}".replace("-", "−")
-
-
-def _rate(found: xr.Dataset) -> str:
-    rate, low, high = (100 * float(found[name]) for name in ("probability", "low", "high"))
-    return f"{_share(rate)} % ({_share(low)} to {_share(high)})"
-
-
-def _share(percent: float) -> str:
-    """Returns a percentage to two digits, or to whole ones from 10 on.
-
-    Example:
-      >>> _share(0.00371), _share(5.23), _share(99.96), _share(100.0)
-      ('0.0037', '5.2', '99.96', '100')
-    """
-    if 99 < percent < 100:
-        return f"{percent:.2f}"
-    return f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
-
-
 def _stop(regret: xr.DataArray, results: Results) -> str:
     """Returns a remark on a policy that stops before the others."""
     last = int(regret["round"][-1]) if regret.sizes["round"] else 0
     return f", after {last:,}" if 0 < last < results.study.rounds()[-1] else ""
-
-
-def _chosen(labels: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Returns the chosen labels with their names; the start of a label stands for it if no other label starts so."""
-    found = {}
-    for start, name in chosen.items():
-        fitting = [start] if start in labels else [label for label in labels if label.startswith(start)]
-        if len(fitting) != 1:
-            raise ValueError(f"{len(fitting)} labels of the study start with {start!r}; they are {', '.join(labels)}")
-        found[fitting[0]] = name
-    return found

@@ -12,6 +12,7 @@ from jaxbandit.cli import entry as cli
 from jaxbandit.published import blocks, digests, reproduce, tables
 from jaxbandit.published.digests import digest
 from jaxbandit.published.registry import TABLES, Table
+from jaxbandit.published.results import Results
 from jaxbandit.store.assemble import load
 from jaxbandit.studies.figures import read_figures
 from jaxbandit.studies.study import DataNeededError, Study
@@ -159,9 +160,9 @@ def test_a_policy_outside_its_assumptions_is_named_so(checkout):
     assert run(checkout).exit_code == 0
     assert "| UCB1 (outside its assumptions) |" in (checkout / "docs" / "page.md").read_text()
     study = Study.load(checkout / "experiments" / "tiny.toml")
-    results = tables.Results(study, load(checkout / "results" / "tiny"))
+    results = Results(study, load(checkout / "results" / "tiny"))
     assert "| UCB1 (outside its assumptions) |" in tables.sweep("tail_index")(results)
     assert tables.pairs(growing=False)(results).count("| UCB1 (outside its assumptions) |") == 2
     one = results.ds.assign_attrs(outside='[["ucb1", "pareto[tail_index=1.5]"]]')
-    shown = tables.sweep("tail_index")(tables.Results(study, one))
+    shown = tables.sweep("tail_index")(Results(study, one))
     assert "| UCB1 (outside its assumptions in 1 of 2) |" in shown
