@@ -68,3 +68,31 @@ def _ends(values: Sequence[Any], share: float) -> list[Any]:
     if len({np.shape(value) for value in values}) > 1:  # another number of arms is another program
         return [values[0]]
     return [values[0], values[-1]]
+
+
+def figures(listed: Sequence[Any], labels: Sequence[str]) -> list[Any]:
+    """Returns the figures of a study cut down, which has fewer environments than they may name.
+
+    In place of an environment that is missing stands the last one with the same first word.
+
+    Args:
+      listed: The figures of the whole study.
+      labels: Labels of the environments that are left.
+
+    Example:
+      >>> figures(["heat", {"name": "gains", "environments": ["pareto[K=4]", "pareto[K=6]"]}], ["pareto[K=2]"])
+      ['heat', {'name': 'gains', 'environments': ['pareto[K=2]']}]
+    """
+    return [_with_labels(figure, labels) if isinstance(figure, Mapping) else figure for figure in listed]
+
+
+def _with_labels(figure: Mapping[str, Any], labels: Sequence[str]) -> dict[str, Any]:
+    def nearest(label: str) -> str:
+        alike = [one for one in labels if one.split("[")[0] == label.split("[")[0]]
+        return label if label in labels or "[" not in label or not alike else alike[-1]
+
+    cut = dict(figure)
+    cut |= {name: nearest(cut[name]) for name in ("left", "middle", "right") if name in cut}
+    if cut.get("environments"):
+        cut["environments"] = list(dict.fromkeys(map(nearest, cut["environments"])))
+    return cut

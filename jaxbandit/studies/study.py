@@ -8,6 +8,7 @@ import numpy as np
 import pydantic
 
 from jaxbandit.checks import check_history, check_number, check_shown, recorded_rounds
+from jaxbandit.dataset.labels import labels
 from jaxbandit.grid import for_run, suggest
 from jaxbandit.studies import entries, keywords, limits, quick
 from jaxbandit.studies.figures import Figure, read_figures
@@ -22,16 +23,13 @@ MAX_SEEDS = 65_536
 
 
 class Study(pydantic.BaseModel):
-    """A study: every policy in every environment; lists of values are sweep axes.
-
-    docs/studies.md explains the fields with examples.
+    """A study: every policy in every environment; lists of values are sweep axes. docs/studies.md has examples.
 
     Attributes:
       title: Title of the table, the figures and the dataset.
       horizon: Rounds to play; also the horizon of every policy that needs one and names none.
       num_seeds: Independent games per pair.
-      policies: Tables with ``name`` (registry key, entry point or ``package.module:Class``) and fields;
-        in Python also policies and grids.
+      policies: Tables with ``name`` (registry key, entry point or ``module:Class``) and fields, or policies and grids.
       environments: The same for environments; a field that is an environment itself is a table with a ``name``.
       seed: The study seed.
       record: Number of log-spaced rounds, or the rounds to record at.
@@ -174,6 +172,7 @@ class Study(pydantic.BaseModel):
         asked = {name: section.model_dump(exclude_defaults=True) for name, section in sections.items() if section}
         options = {"horizon": horizon, "num_seeds": seeds, "max_seeds": min(self.max_seeds, 4 * seeds)}
         cut = self.changed(record=record, **options, **thin, **asked)
+        cut = cut.changed(figures=quick.figures(self.figures, labels(cut.resolved.labelled_environments())))
         cut._is_quick = True
         return cut
 
