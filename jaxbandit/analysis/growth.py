@@ -77,7 +77,7 @@ def slope(
         resamples = statistics.resamples(statistics.batched(curves).shape[-1], num_resamples, seed)
         fits = [_exponent(pair, weights, resamples, level) for pair in pairs]
         found = Interval(*(np.reshape(part, template.shape) for part in zip(*fits, strict=True)))
-    text = f"bootstrap over seeds (studentised, {num_resamples} resamples), {100 * level:g}%"
+    text = f"bootstrap over seeds (studentised, {num_resamples} resamples), {100 * level:g} %"
     window = {"first": round(float(rounds[inside][0])), "last": round(float(rounds[inside][-1])), "kind": kind}
     return statistics.as_dataset(found, template, "slope", {"band": text, **window})
 
@@ -216,7 +216,7 @@ def gain_ratio(regret: xr.DataArray, *, level: float = 0.95, entries: int = 1, c
         "open",
     )
     corrected = f", corrected for {entries} intervals" if entries > 1 else ""
-    attrs = {"band": f"Hall's t over seeds, {100 * level:g}%{corrected}", "flat": FLAT}
+    attrs = {"band": f"Hall's t over seeds, {100 * level:g} %{corrected}", "flat": FLAT}
     limits = Interval(np.exp(log_ratio), found.stderr, low, high)
     pair = template.isel(round=0, drop=True)
     return statistics.as_dataset(limits, pair, "ratio", attrs).assign(verdict=pair.astype(object).copy(data=verdict))
@@ -288,7 +288,7 @@ def onset(
         },
         coords={**pair.coords, "doubling": ends[2:]},
         attrs={
-            "band": f"bootstrap (studentised, {num_resamples} resamples), one-sided {100 * level:g}%",
+            "band": f"bootstrap (studentised, {num_resamples} resamples), one-sided {100 * level:g} %",
             "margin": margin,
         },
     )

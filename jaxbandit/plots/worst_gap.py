@@ -53,7 +53,7 @@ def worst_gaps(
     parts = [_family(games.sel(environment=list(one.labels)), one, level) for one in gaps.families(there)]
     if not parts:
         raise ValueError("no environments differ in their gap; sweep it, e.g. hard_pair with gap = [0.01, 0.03, 0.1]")
-    text = f"bootstrap of the maximum, {100 * level:g}%, {seeds_note(first)}"
+    text = f"bootstrap of the maximum, {100 * level:g} %, {seeds_note(first)}"
     return xr.concat(parts, "family", join="outer", coords="minimal").assign_attrs(first.attrs | {"band": text})
 
 

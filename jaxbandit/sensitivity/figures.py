@@ -33,7 +33,7 @@ def bars(ds: xr.Dataset) -> xr.Dataset:
         half = NormalDist().inv_cdf(0.5 + LEVEL / 2) * ds.elasticity_stderr
         parts |= {"low": xr.Dataset({"elasticity": ds.elasticity - half})}
         parts |= {"high": xr.Dataset({"elasticity": ds.elasticity + half})}
-        band = f"normal, {100 * LEVEL:g}%"
+        band = f"normal, {100 * LEVEL:g} %"
     else:
         parts |= {end: xr.Dataset({name: ds[f"{name}_{end}"] for name in measures}) for end in ("low", "high")}
         band = ds.attrs["band"]
@@ -53,7 +53,7 @@ def curves(ds: xr.Dataset) -> xr.Dataset:
     half = NormalDist().inv_cdf(0.5 + LEVEL / 2) * ds.response_stderr
     found = ds[["response", "response_value"]]
     found = found.assign(low=found.response - half, high=found.response + half)
-    return found.assign_attrs(band=f"normal over the design, {100 * LEVEL:g}%")
+    return found.assign_attrs(band=f"normal over the design, {100 * LEVEL:g} %")
 
 
 def draw(
