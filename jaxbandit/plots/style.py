@@ -30,6 +30,9 @@ from jaxbandit.plots.venues import venue_named as venue_named
 
 BOUND = {"color": "#6B6B6B", "linestyle": (0, (9, 3)), "linewidth": 1.3}  # a lower bound, unlike any curve
 SMALL = 0.8  # size of notes, legends and names, as a share of the size of the letters
+ZERO = "zero"  # the mark of a line at regret 0
+BELOW = "below 0: better than every fixed arm"
+WIDEST = 10.0  # inches of a figure for screens: at 800 pixels its smallest letters are 8 pixels high
 NAMES = 9  # curves that may have their names at their ends
 
 
@@ -50,6 +53,7 @@ class Sheet(Figure):
         """Makes the figure as high as its panels, titles, legend and note need, once."""
         if self.grid is not None:
             (panels, rows, height), self.grid = self.grid, None
+            _label_rows_once(panels)
             self.draw_without_rendering()
             there = min(panel.get_position().height for panel in panels if panel.get_visible()) * self.get_figheight()
             self.set_figheight(self.get_figheight() + rows * (height - there))
@@ -91,7 +95,7 @@ def panels(
       title: The title of the figure.
       columns: Panels in a row; default three, or two by two.
       names: Names of curves. If there is room, they will be written at the ends of the curves, else in a legend.
-      width: The width of a panel, in inches.
+      width: The width of a panel, in inches; less if the figure would be too wide for its letters.
       height: The height of a panel, in inches.
       ax: The panels to draw on, one for each title; by default a figure is made.
       venue: A name of ``VENUES``, which sets width, letters and lines.
@@ -112,6 +116,8 @@ def panels(
         if place:
             across = (place.width if columns > 1 else place.column) / columns
             width, height = across, max(height * across / width, 0.19 * size)
+        elif width * columns > WIDEST:
+            width, height = WIDEST / columns, max(height * WIDEST / columns / width, min(height, 2.7))
         widest = max(map(len, names), default=0) * 0.5 * SMALL * size / 72
         direct = 0 < len(names) <= NAMES and width - widest > 0.9 + 0.02 * size
         figure = Sheet(figsize=(width * columns, height * rows + 0.3), layout="constrained")
@@ -127,9 +133,21 @@ def panels(
         yield figure, list(axes.flat[: len(titles)])
 
 
+def _label_rows_once(panels: Sequence[Any]) -> None:
+    """Removes the label of a vertical axis that repeats the label of the panel to its left, if three are in a row."""
+    columns = [panel.get_subplotspec().colspan.start for panel in panels]
+    if max(columns) < 2:
+        return
+    labels = [panel.get_ylabel() for panel in panels]
+    for n, column in enumerate(columns):
+        if column and labels[n] == labels[n - 1]:
+            panels[n].set_ylabel("")
+
+
 def _folded(text: str, width: int) -> str:
-    """Folds a title at spaces, but not around equals signs."""
-    lines = textwrap.wrap(text.replace(" = ", "\u00a0=\u00a0"), max(12, width))
+    """Folds each line of a title at spaces, but not around equals and multiplication signs."""
+    kept = text.replace(" = ", "\u00a0=\u00a0").replace(" × ", "\u00a0×\u00a0")
+    lines = [line for part in kept.split("\n") for line in textwrap.wrap(part, max(12, width)) or [""]]
     return "\n".join(lines).replace("\u00a0", " ")
 
 
@@ -244,7 +262,7 @@ def legend(figure: Any, panel: Any, note: str, handles: Mapping[str, Any] | None
         drawn, names = list(handles.values()), list(handles)
     options: dict[str, Any] = {"fontsize": letters(), "title_fontsize": letters()}
     if not isinstance(figure, Sheet):
-        panel.legend(drawn, names, title="\n".join(textwrap.wrap(note, 48)), **options)
+        panel.legend(drawn, names, title="\n".join(textwrap.wrap(explained(figure, note), 48)), **options)
         return
     widest = max(map(len, names), default=1) * 0.5 * letters() / 72 + 0.5
     columns = max(1, int(figure.get_figwidth() / widest))
@@ -259,8 +277,17 @@ def note(figure: Any, text: str) -> None:
         figure.supxlabel(wrapped(figure, text), fontsize=letters())
 
 
+def explained(figure: Any, text: str) -> str:
+    """Adds to the first line of a note what regret below 0 means, if a panel shows any."""
+    if not any(line.get_gid() == ZERO for panel in figure.axes for line in panel.get_lines()):
+        return text
+    first, *rest = text.split("\n")
+    return "\n".join([f"{first}; {BELOW}" if first else BELOW, *rest])
+
+
 def wrapped(figure: Any, text: str) -> str:
-    """Wraps a note to the width of a figure."""
+    """Wraps a note to the width of a figure, and explains regret below 0."""
+    text = explained(figure, text)
     width = round(125 / letters() * figure.get_figwidth())
     return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
 
@@ -293,4 +320,6 @@ def save(figure: Any, path: str | pathlib.Path | None, also: Sequence[str] = ())
 
 def tick(value: Any) -> str:
     """Formats a swept value for an axis."""
-    return f"{value:g}" if isinstance(value, int | float | np.number) else str(value)
+    if not isinstance(value, int | float | np.number):
+        return str(value)
+    return f"{value:,.10g}" if 1e3 <= abs(value) < 1e6 else f"{value:g}"

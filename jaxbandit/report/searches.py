@@ -149,7 +149,7 @@ def _curves(found: Sequence[Found]) -> dict[str, Any]:
         T = one.ds.horizon.values
         text = pretty(one.policy)
         if "slope" in one.ds:
-            text += f": {_exponent(one.ds).split(' ')[0]}"
+            text += f": {_exponent(one.ds).split(' ')[0].rstrip(',')}"
         drawn = _line(
             text, T, one.ds.regret.values, look["color"], mode="lines+markers", dash=DASHES[look["linestyle"]]
         )
@@ -167,7 +167,7 @@ def _curves(found: Sequence[Found]) -> dict[str, Any]:
             text = bounds.LABELS["minimax"] + ("" if same else f" ({pretty(one.policy)})")
             colour = GREY if same else look["color"]
             lines.append(_line(text, one.ds.horizon.values, one.ds.bound.values, colour, dash="2px,4px"))
-    axes = {name: {"type": "log", "tickformat": "~s"} for name in ("xaxis", "yaxis")}
+    axes = {name: {"type": "log", "tickformat": ",", "dtick": "D2"} for name in ("xaxis", "yaxis")}
     figure = _figure(lines, "T", "largest mean pseudo-regret found", **axes)
     legend = {"orientation": "h", "x": 0, "y": -0.25, "yanchor": "top", "font": {"size": 11}}
     figure["layout"] |= {"legend": legend, "hovermode": "x unified"}

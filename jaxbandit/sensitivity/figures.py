@@ -13,8 +13,11 @@ from jaxbandit.plots import style
 
 LEVEL = 0.95  # coverage of the intervals of elasticities
 MEASURES = {
-    "local sensitivity": {"elasticity": "d log R / d log theta"},
-    "Sobol' indices": {"first_order": "share of the variance of regret, alone", "total_order": "with others"},
+    "local sensitivity": {"elasticity": "d log R / d log θ"},
+    "Sobol' indices": {
+        "first_order": "share of the variance of regret, alone",
+        "total_order": "share of the variance of regret, with others",
+    },
     "Morris screening": {"mu_star": "mean absolute effect on regret", "size": "root mean square, free of noise"},
 }
 

@@ -269,4 +269,4 @@ def test_panels_of_one_kind_say_what_tells_them_apart():
     labels = ["pareto[means=0.5,1]", "pareto[means=0.2,1]", "bernoulli"]
     known = {label: jb.Pareto(means=[0.5, 1.0], tail_index=1.6) for label in labels[:2]}
     first, second, other = environment_names(labels, known)
-    assert first.endswith("\nmeans = 0.5,1") and second.endswith("\nmeans = 0.2,1") and other == "Bernoulli"
+    assert first.endswith("\nmeans = 0.5, 1") and second.endswith("\nmeans = 0.2, 1") and other == "Bernoulli"
