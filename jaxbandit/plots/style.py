@@ -23,15 +23,19 @@ from jaxbandit.plots.looks import look as look
 from jaxbandit.plots.looks import looks as looks
 from jaxbandit.plots.looks import mixed as mixed
 from jaxbandit.plots.looks import on_dark as on_dark
+from jaxbandit.plots.notes import SMALL as SMALL
+from jaxbandit.plots.notes import ZERO as ZERO
+from jaxbandit.plots.notes import explained as explained
+from jaxbandit.plots.notes import folded as folded
+from jaxbandit.plots.notes import letters as letters
+from jaxbandit.plots.notes import spread as spread
+from jaxbandit.plots.notes import wrapped as wrapped
 from jaxbandit.plots.ticks import tidy
 from jaxbandit.plots.venues import STYLE
 from jaxbandit.plots.venues import VENUES as VENUES
 from jaxbandit.plots.venues import venue_named as venue_named
 
 BOUND = {"color": "#6B6B6B", "linestyle": (0, (9, 3)), "linewidth": 1.3}  # a lower bound, unlike any curve
-SMALL = 0.8  # size of notes, legends and names, as a share of the size of the letters
-ZERO = "zero"  # the mark of a line at regret 0
-BELOW = "below 0: better than every fixed arm"
 WIDEST = 10.0  # inches of a figure for screens: at 800 pixels its smallest letters are 8 pixels high
 NAMES = 9  # curves that may have their names at their ends
 
@@ -126,9 +130,9 @@ def panels(
         for unused in axes.flat[len(titles) :]:
             unused.set_visible(False)
         for panel, text in zip(axes.flat, titles, strict=False):
-            panel.set_title(_folded(text, round(103 / size * width)))
+            panel.set_title(folded(text, round(103 / size * width)))
         if title:
-            figure.suptitle(_folded(title, round(90 / size * width * columns)))
+            figure.suptitle(folded(title, round(90 / size * width * columns)))
         figure.grid = list(axes.flat[: len(titles)]), rows, 0.75 * height
         yield figure, list(axes.flat[: len(titles)])
 
@@ -144,13 +148,6 @@ def _label_rows_once(panels: Sequence[Any]) -> None:
             panels[n].set_ylabel("")
 
 
-def _folded(text: str, width: int) -> str:
-    """Folds each line of a title at spaces, but not around equals and multiplication signs."""
-    kept = text.replace(" = ", "\u00a0=\u00a0").replace(" × ", "\u00a0×\u00a0")
-    lines = [line for part in kept.split("\n") for line in textwrap.wrap(part, max(12, width)) or [""]]
-    return "\n".join(lines).replace("\u00a0", " ")
-
-
 def _given(ax: Any, titles: Sequence[str]) -> list[Any]:
     given = list(np.asarray(ax, object).ravel())
     if len(given) != len(titles):
@@ -160,11 +157,6 @@ def _given(ax: Any, titles: Sequence[str]) -> list[Any]:
             "ds.sel(environment=[...])"
         )
     return given
-
-
-def letters(share: float = SMALL) -> float:
-    """Returns a size of letters, as a share of the figure's, in points."""
-    return share * matplotlib.rcParams["font.size"]
 
 
 def name_curves(figure: Any, axes: Sequence[Any], note_text: str, handles: Mapping[str, Any] | None = None) -> None:
@@ -227,26 +219,6 @@ def end_labels(panel: Any, ends: Sequence[tuple[float, float, str, str]], size: 
         panel.annotate(text, (x, y), (1.04, place), textcoords="axes fraction", **options)
 
 
-def spread(places: np.ndarray, step: float) -> np.ndarray:
-    """Moves places apart to at least ``step``, in their order, around their old positions.
-
-    Example:
-      >>> spread(np.array([0.5, 0.5, 0.0]), 0.2).round(2).tolist()
-      [0.4, 0.6, 0.0]
-    """
-    order = np.argsort(places, kind="stable")
-    groups: list[list[float]] = []  # [mean place, count] of runs that touch
-    for place in places[order]:
-        groups.append([float(place), 1])
-        while len(groups) > 1 and groups[-1][0] - groups[-2][0] < step * (groups[-1][1] + groups[-2][1]) / 2:
-            (upper, many), (lower, more) = groups.pop(), groups.pop()
-            groups.append([(upper * many + lower * more) / (many + more), many + more])
-    moved = np.concatenate([middle + step * (np.arange(n) - (n - 1) / 2) for middle, n in groups])
-    out = np.empty_like(moved)
-    out[order] = moved
-    return out
-
-
 def legend(figure: Any, panel: Any, note: str, handles: Mapping[str, Any] | None = None) -> None:
     """Adds one legend under all panels, with a note that describes the figure; on given panels, a legend inside.
 
@@ -275,21 +247,6 @@ def note(figure: Any, text: str) -> None:
     """Writes a note under a figure that has no common legend; figures of given panels have none."""
     if isinstance(figure, Sheet):
         figure.supxlabel(wrapped(figure, text), fontsize=letters())
-
-
-def explained(figure: Any, text: str) -> str:
-    """Adds to the first line of a note what regret below 0 means, if a panel shows any."""
-    if not any(line.get_gid() == ZERO for panel in figure.axes for line in panel.get_lines()):
-        return text
-    first, *rest = text.split("\n")
-    return "\n".join([f"{first}; {BELOW}" if first else BELOW, *rest])
-
-
-def wrapped(figure: Any, text: str) -> str:
-    """Wraps a note to the width of a figure, and explains regret below 0."""
-    text = explained(figure, text)
-    width = round(125 / letters() * figure.get_figwidth())
-    return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
 
 
 def check_formats(formats: Sequence[str]) -> None:
