@@ -163,7 +163,8 @@ def worst(
         layout.show(console, tables.worst_table(found), keys=3)
         for one in found:
             if "slope" in one.ds:
-                text = growth.exponent_text(*(float(one.ds[f"slope{end}"]) for end in ("", "_low", "_high")), 0.0)
+                value, low, high = (float(one.ds[f"slope{end}"]) for end in ("", "_low", "_high"))
+                text = growth.exponent_text(value, low, high, 0.0)
                 if text:
                     around = f"{shown(one.policy)} around {shown(one.environment)}"
                     layout.say(console, f"{around}: the worst regret found grows like {text}")
