@@ -16,6 +16,7 @@ from jaxbandit.analysis.statistics import NUM_RESAMPLES, Interval
 
 TINY = 1e-100  # regret below this counts as this much
 LAST_DOUBLINGS = 4  # the window of the exponent that figures, pages and tables show
+WIDEST = 1.0  # width of an interval of an exponent beyond which the exponent is uncertain
 APART = 3  # doublings between the two gains that the test of logarithmic growth compares
 FLAT = (0.9, 1.1)  # ratios of those gains that count as no growth
 
@@ -77,7 +78,7 @@ def slope(
         resamples = statistics.resamples(statistics.batched(curves).shape[-1], num_resamples, seed)
         fits = [_exponent(pair, weights, resamples, level) for pair in pairs]
         found = Interval(*(np.reshape(part, template.shape) for part in zip(*fits, strict=True)))
-    text = f"bootstrap over seeds (studentised, {num_resamples} resamples), {100 * level:g}%"
+    text = f"bootstrap over seeds (studentised, {num_resamples} resamples), {100 * level:g} %"
     window = {"first": round(float(rounds[inside][0])), "last": round(float(rounds[inside][-1])), "kind": kind}
     return statistics.as_dataset(found, template, "slope", {"band": text, **window})
 
@@ -143,12 +144,18 @@ def exponent(
 def exponent_text(value: float, low: float, high: float, model_error: float) -> str:
     """Returns an exponent with its interval, to the digits that its errors allow; empty if there is none.
 
+    Exponents of regret lie between 0 and 1, so an interval wider than 1 is not printed: the exponent is uncertain.
+
     Example:
       >>> exponent_text(0.6312, 0.6291, 0.6333, 0.004), exponent_text(0.6312, 0.6291, 0.6333, 0.08)
       ('T^0.63 [0.63, 0.63]', 'T^0.6 [0.6, 0.6]')
+      >>> exponent_text(0.8, 0.2, 32.3, 0.4)
+      'T^0.8, uncertain'
     """
     if math.isnan(value):
         return ""
+    if not high - low <= WIDEST:
+        return f"T^{value:.1f}, uncertain"
     digits = exponent_digits(low, high, model_error)
     return f"T^{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
@@ -216,7 +223,7 @@ def gain_ratio(regret: xr.DataArray, *, level: float = 0.95, entries: int = 1, c
         "open",
     )
     corrected = f", corrected for {entries} intervals" if entries > 1 else ""
-    attrs = {"band": f"Hall's t over seeds, {100 * level:g}%{corrected}", "flat": FLAT}
+    attrs = {"band": f"Hall's t over seeds, {100 * level:g} %{corrected}", "flat": FLAT}
     limits = Interval(np.exp(log_ratio), found.stderr, low, high)
     pair = template.isel(round=0, drop=True)
     return statistics.as_dataset(limits, pair, "ratio", attrs).assign(verdict=pair.astype(object).copy(data=verdict))
@@ -288,7 +295,7 @@ def onset(
         },
         coords={**pair.coords, "doubling": ends[2:]},
         attrs={
-            "band": f"bootstrap (studentised, {num_resamples} resamples), one-sided {100 * level:g}%",
+            "band": f"bootstrap (studentised, {num_resamples} resamples), one-sided {100 * level:g} %",
             "margin": margin,
         },
     )

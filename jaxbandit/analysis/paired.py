@@ -49,7 +49,7 @@ def compare(
                 "p": _p_values(difference),
                 "variance_ratio": independent / (stderr**2 * count),
             },
-            attrs={"a": str(a), "b": str(b), "band": f"normal, {100 * level:g}%", "test": "paired, Hall's t"},
+            attrs={"a": str(a), "b": str(b), "band": f"normal, {100 * level:g} %", "test": "paired, Hall's t"},
         )
 
 

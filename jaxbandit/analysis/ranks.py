@@ -78,7 +78,7 @@ def ranking(ds: xr.Dataset, *, at: int | None = None, level: float = 0.95, varia
             "p_holm": (of_pair, corrected),
         },
         coords={**template.coords, "rival": template["policy"].values},
-        attrs={"test": f"paired over {table.shape[-1]} seeds (Hall's t), Holm over all pairs, {100 * level:g}%"},
+        attrs={"test": f"paired over {table.shape[-1]} seeds (Hall's t), Holm over all pairs, {100 * level:g} %"},
     )
 
 

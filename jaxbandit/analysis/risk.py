@@ -164,7 +164,7 @@ def _claims(regret: xr.DataArray, gaps: Gaps | None, level: float) -> xr.Dataset
             "failure_high": (one, rates[2]),
         },
         coords={"policy": regret.policy.values, "rival": regret.policy.values},
-        attrs={"test": f"exact sign test, Holm; mean with Clopper-Pearson's limit of failures, {100 * level:g}%"},
+        attrs={"test": f"exact sign test, Holm; mean with Clopper-Pearson's limit of failures, {100 * level:g} %"},
     )
 
 

@@ -2,6 +2,8 @@
 
 import math
 
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
 
 def place(error: float, value: float) -> int:
     """Returns the power of ten to round to: two digits of the error, or four of the value if it has no error."""
@@ -15,6 +17,22 @@ def fixed(value: float, place: int) -> str:
     if not math.isfinite(value):
         return "–"
     return f"{round(value, -place):,.{max(-place, 0)}f}".replace("-", "−")
+
+
+def short(value: float, digits: int = 4) -> str:
+    """Returns a number to some digits, with a power of ten if it is very small or very large, and a true minus.
+
+    Example:
+      >>> short(1234.56), short(-0.0218, 2), short(7.27e-07, 3), short(4.4e-16, 2), short(0.0)
+      ('1,235', '−0.022', '7.27 × 10⁻⁷', '4.4 × 10⁻¹⁶', '0')
+    """
+    if not math.isfinite(value):
+        return "–"
+    if value and not 1e-3 <= abs(value) < 1e6:
+        mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+        return f"{mantissa} × 10{str(int(exponent)).translate(_RAISED)}".replace("-", "−")
+    whole = max(digits, math.floor(math.log10(abs(value))) + 1) if value else 1  # 12,346 to four digits stays whole
+    return f"{value:,.{whole}g}".replace("-", "−")
 
 
 def with_error(value: float, error: float) -> str:

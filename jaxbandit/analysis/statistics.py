@@ -64,7 +64,7 @@ def band(
       >>> ds = jb.simulate(jb.Uniform(), jb.Bernoulli(means=[0.0, 1.0]), horizon=100, num_seeds=64)
       >>> found = band(ds.regret, method="bootstrap", simultaneous=True)
       >>> found.attrs["band"], bool((found.low <= found["mean"]).all())
-      ('bootstrap (studentised, 2000 resamples), 95%, simultaneous over rounds', True)
+      ('bootstrap (studentised, 2000 resamples), 95 %, simultaneous over rounds', True)
     """
     check_level(level)
     if not isinstance(values, xr.DataArray):
@@ -81,7 +81,7 @@ def band(
     else:
         found = bootstrap_interval(table, level, num_resamples, seed)
     how = "normal" if method == "normal" else f"bootstrap (studentised, {num_resamples} resamples)"
-    text = f"{how}, {100 * level:g}%" + (", simultaneous over rounds" if simultaneous else "")
+    text = f"{how}, {100 * level:g} %" + (", simultaneous over rounds" if simultaneous else "")
     return as_dataset(found, template, "mean", {"band": text})
 
 
@@ -117,7 +117,7 @@ def quantile(values: xr.DataArray, levels: Sequence[float], *, level: float = 0.
     return xr.Dataset(
         {name: (dims, np.stack(arrays)) for name, arrays in parts},
         coords={**template.coords, "quantile": list(levels)},
-        attrs={"band": f"order statistics, at least {100 * level:g}% for every distribution"},
+        attrs={"band": f"order statistics, at least {100 * level:g} % for every distribution"},
     )
 
 
@@ -148,7 +148,7 @@ def exceedance(values: xr.DataArray, thresholds: Sequence[float], *, level: floa
     return xr.Dataset(
         found,
         coords={**coords, "threshold": list(thresholds)},
-        attrs={"band": f"Clopper-Pearson, at least {100 * level:g}%"},
+        attrs={"band": f"Clopper-Pearson, at least {100 * level:g} %"},
     )
 
 

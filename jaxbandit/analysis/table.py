@@ -19,6 +19,7 @@ from jaxbandit.dataset.results import labelled
 from jaxbandit.theory.assumptions import OUTSIDE
 
 NUMBERS = ("mean ± s.e.", "median", "99 %", "lost", "× bound")  # headings of the numbers
+_TEXTS = 2  # leading columns that are text
 NOTES = {
     "lost": "lost: share of games with regret above T Δ / 4, Δ the smallest gap, with exact 95 % limits",
     "× bound": f"× bound: {NOTE}",
@@ -43,7 +44,7 @@ def table(ds: xr.Dataset, format: str = "markdown", *, environments: Mapping[str
       >>> environment = jb.Bernoulli(means=[0.2, 0.8])
       >>> ds = jb.simulate([jb.UCB1()], [environment], horizon=100, num_seeds=64)
       >>> print(jb.table(ds, environments={"bernoulli": environment}).splitlines()[0])
-      | environment | policy | mean ± s.e. | median | 99 % | lost |
+      | environment | policy | mean ± s.e. | median |  99 % |           lost |
     """
     check_choice("format", format, tuple(WRITERS))
     return WRITERS[format](outcomes(labelled(ds), environments=environments))
@@ -66,15 +67,23 @@ def rows_csv(rows: Sequence[Mapping[str, Any]], digits: int | None = None) -> st
 
 
 def to_markdown(found: Sequence[Outcome]) -> str:
-    """Returns outcomes as a table in GitHub's Markdown."""
+    """Returns outcomes as a table in GitHub's Markdown, whose columns are aligned in plain text too."""
     heads, rows = entries(found)
-    lines = [
-        heads,
-        ["---"] * 2 + ["---:"] * (len(heads) - 2),
-        *([escapes.markdown(entry) for entry in row] for row in rows),
-    ]
+    lines = [heads, *([escapes.markdown(entry) for entry in row] for row in rows)]
+    widths = [max(3, *(len(line[n]) for line in lines)) for n in range(len(heads))]
+    text = [_line([_padded(entry, n, widths[n]) for n, entry in enumerate(line)]) for line in lines]
+    rule = _line(["-" * width if n < _TEXTS else "-" * (width - 1) + ":" for n, width in enumerate(widths)])
     note = "".join(f"\n{sentence}\n" for sentence in notes(heads))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n" + note
+    return "\n".join([text[0], rule, *text[1:]]) + "\n" + note
+
+
+def _padded(entry: str, column: int, width: int) -> str:
+    """Pads an entry to the width of its column: text to the left, numbers to the right."""
+    return entry.ljust(width) if column < _TEXTS else entry.rjust(width)
+
+
+def _line(entries: Sequence[str]) -> str:
+    return f"| {' | '.join(entries)} |"
 
 
 def to_latex(found: Sequence[Outcome]) -> str:

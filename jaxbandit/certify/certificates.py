@@ -146,7 +146,7 @@ def certify(
         num_seeds=num_seeds,
         seed=seed,
         seed_rounds=len(environments) * horizon * num_seeds,
-        interval=f"normal, {LEVEL:.2%}",
+        interval=f"normal, {100 * LEVEL:g} %",
         run_seconds=round(sum(part.attrs["run_seconds"] for part in parts), 1),
     )
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from jaxbandit.analysis.rounding import short
 from jaxbandit.certify.conditional import CONDITIONALS
 from jaxbandit.certify.expectations import EXPECTATIONS, verdict
 from jaxbandit.certify.statements import FACTS
@@ -57,7 +58,7 @@ def _facts(ds: xr.Dataset) -> Listing:
         at = ds.sel(fact=name)
         there = at.isel(environment=int(np.argmax(at.worst.values)))
         where = f"{there.environment.item()}, seed {int(there.seed)}, round {int(there['round'])}"
-        shown = f"{float(there.worst):.1e} (error)" if fact.equal else f"{float(there.worst):.6g}"
+        shown = f"{short(float(there.worst), 2)} (error)" if fact.equal else short(float(there.worst), 6)
         statement = fact.statement + (" (printed)" if fact.printed else "")
         rows.append((statement, str(int(at.violations.sum())), shown, where if int(there["round"]) else ""))
     title = f"{ds.seed_rounds:,} seed-rounds in {ds.sizes['environment']} environments, {ds.horizon:,} rounds each"
@@ -83,7 +84,7 @@ def _steps(ds: xr.Dataset) -> Listing:
         ratio, where = _largest(at.step_ratio)
         if where:
             there = at.sel(environment=where)
-            ratio += f" ({float(there.step_low):.3g} to {float(there.step_high):.3g})"
+            ratio += f" ({short(float(there.step_low), 3)} to {short(float(there.step_high), 3)})"
             where += f", round {int(there.step_round)}"
         rows.append((fact.statement + (" (printed)" if fact.printed else ""), ratio, where))
     title = "in the next round, given the past: the state with the largest left/right, and its interval"
@@ -95,4 +96,4 @@ def _largest(ratio: xr.DataArray) -> tuple[str, str]:
     if np.isnan(ratio.values).all():
         return "", ""
     place = int(np.nanargmax(ratio.values))
-    return f"{float(ratio[place]):.3g}", str(ratio.environment.values[place])
+    return short(float(ratio[place]), 3), str(ratio.environment.values[place])

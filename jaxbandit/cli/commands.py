@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import typer
+import typer.core
 import typer.models
 from rich.console import Console
 
@@ -27,6 +28,33 @@ class Panel(enum.StrEnum):
     LOOK = "Look at results"
     SEARCH = "Search parameters"
     REFERENCE = "Reference"
+
+
+class PlainHelp:
+    """The help of a command without the names of Python's types: no ``<bool>`` at a flag, no ``<path>`` at a file."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Returns the parameters with the names that the help prints."""
+        found = super().get_params(ctx)  # pyright: ignore[reportAttributeAccessIssue]
+        for one in found:
+            if one.param_type_name == "argument":
+                one.display_type_rich = lambda ctx: None  # its name says what it is
+            elif one.metavar is None and one.is_flag:
+                one.metavar = ""
+        return found
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Returns the parts of the usage line, with required arguments bare."""
+        pieces = super().collect_usage_pieces(ctx)  # pyright: ignore[reportAttributeAccessIssue]
+        return [piece.removeprefix("{").removesuffix("}") for piece in pieces]
+
+
+class Command(PlainHelp, typer.core.TyperCommand):
+    """A command with plain help."""
+
+
+class Group(PlainHelp, typer.core.TyperGroup):
+    """The command line with plain help."""
 
 
 def add_command(
@@ -56,7 +84,12 @@ def add_command(
             leave(kept)
 
     command.__signature__ = signature.replace(parameters=shown)  # pyright: ignore[reportAttributeAccessIssue]
-    app.command(name, rich_help_panel=panel)(command)
+    app.command(name, cls=Command, help=_unwrapped(work.__doc__ or ""), rich_help_panel=panel)(command)
+
+
+def _unwrapped(text: str) -> str:
+    """Joins the lines of each paragraph, so that the terminal's width alone breaks them."""
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
 def _name_value(parameter: inspect.Parameter) -> None:

@@ -22,7 +22,7 @@ from jaxbandit.cli import (
     search,
     watching,
 )
-from jaxbandit.cli.commands import Panel, add_command
+from jaxbandit.cli.commands import Group, Panel, add_command
 from jaxbandit.engine import CardError
 from jaxbandit.store import seal
 from jaxbandit.store.directory import StoreError
@@ -30,6 +30,7 @@ from jaxbandit.version import __version__
 
 # The commands import xarray, and the modules that need it, late: the import takes a third as long as that of JAX.
 app = typer.Typer(
+    cls=Group,
     pretty_exceptions_enable=False,
     help="Simulates heavy-tailed bandits. Each policy class with each environment class is one compiled call.",
 )

@@ -23,9 +23,10 @@ def list_(
     console = layout.make_console()
     if entry is not None:
         title, facts, pasted = cards.card(entry)
+        required = "keys with * are required; " * ("*" in "".join(map(str, facts.columns[0].cells)))
         layout.say(console, title, style="bold")
         layout.show(console, facts)
-        layout.say(console, "keys with * are required; an entry to paste into a study file:")
+        layout.say(console, f"{required}an entry to paste into a study file:")
         layout.say_verbatim(console, pasted)
         return
     for section in entries.REGISTRIES:

@@ -135,6 +135,7 @@ def worst(
     stop: threading.Event,
 ) -> None:
     """Searches for the worst instances as a study's section `worst` says; continues a search that was stopped."""
+    from jaxbandit.analysis import growth
     from jaxbandit.search import study as searches
     from jaxbandit.search import tables
     from jaxbandit.search.figures import search_curves, worst_curves
@@ -162,9 +163,13 @@ def worst(
         layout.show(console, tables.worst_table(found), keys=3)
         for one in found:
             if "slope" in one.ds:
-                low, high = float(one.ds.slope_low), float(one.ds.slope_high)
-                text = f"grows as T^{float(one.ds.slope):.3f} ({low:.3f} to {high:.3f})"
-                layout.say(console, f"{shown(one.policy)} around {shown(one.environment)}: {text}")
+                value, low, high = (float(one.ds[f"slope{end}"]) for end in ("", "_low", "_high"))
+                text = growth.exponent_text(value, low, high, 0.0)
+                if text:
+                    around = f"{shown(one.policy)} around {shown(one.environment)}"
+                    layout.say(console, f"{around}: the worst regret found grows like {text}")
+        if tables.any_on_edge(found):
+            layout.say(console, "(edge): a worse instance may lie outside this range; widen it under [worst]")
         for figure in figures:
             layout.say_place(console, "figure", figure)
         _say_the_rest(console, found)

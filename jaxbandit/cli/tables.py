@@ -53,13 +53,22 @@ def plan_table(forecast: Forecast, directory: pathlib.Path) -> Table:
     return facts_table(
         {
             "cells": f"{forecast.cells:,} to play, {forecast.found:,} already stored",
-            "compiles": f"{forecast.compiles:,}, {forecast.compile_seconds:.1f} s now (less from the cache)",
+            "compiles": _compiles(forecast),
             "games": f"{least}{forecast.lanes:,} games, {limits.power(forecast.seed_rounds)} rounds in all",
             "time": f"{least}{duration(forecast.run_seconds)}",
             "memory": f"{size(forecast.memory_bytes)} of {size(limits.total_memory())}",
             "disk": f"{least}{size(forecast.disk_bytes)} of {size(limits.free_disk(directory))} that are free",
         }
     )
+
+
+def _compiles(forecast: Forecast) -> str:
+    """Returns the number of programs to compile, and how long that takes without the cache."""
+    if not forecast.compiles:
+        return "none"
+    if forecast.compile_seconds < 0.05:
+        return f"{forecast.compiles:,}, found in the cache"
+    return f"{forecast.compiles:,}, {forecast.compile_seconds:.1f} s now (less if the cache has them)"
 
 
 def _regret_table(rows: Sequence[Outcome], stats: xr.Dataset, grouped: bool, counts: bool) -> Table:

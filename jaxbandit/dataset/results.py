@@ -156,7 +156,7 @@ def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] =
         raise ValueError("this dataset has neither `regret` nor `regret_mean`; pass what simulate() or load() returned")
     half = student_quantile(0.5 + level / 2, _seeds(ds)) * out.regret_stderr
     out["regret_low"], out["regret_high"] = out.regret_mean - half, out.regret_mean + half
-    out.attrs = {**ds.attrs, "band": f"normal, {100 * level:g}%"}
+    out.attrs = {**ds.attrs, "band": f"normal, {100 * level:g} %"}
     return out
 
 

@@ -45,7 +45,7 @@ def winners(
         corrected[:, *pairs] = holm(p[:, *pairs].ravel()).reshape(len(p), -1)
         corrected = np.minimum(corrected, corrected.swapaxes(1, 2))  # the other triangle is 1
         correction = "Holm over all pairs in all environments"
-        test = f"paired over {ds.sizes['seed']} seeds (Hall's t), {correction}, {100 * level:g}%"
+        test = f"paired over {ds.sizes['seed']} seeds (Hall's t), {correction}, {100 * level:g} %"
     places = [axis_values(ds, name, environments or {}) for name in (y, x)]
     axes = [np.unique(values[~_missing(values)]) for values in places]
     shape = tuple(map(len, axes))
@@ -120,7 +120,7 @@ def atlas(
             look = {"facecolor": colours[n], "edgecolor": "white", "linewidth": 0, "hatch": None if sure else "////"}
             panel.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **look))
             text = pretty(found.policy.values[n]) + ("†" if found.outside[row, column] else "")
-            text += f"\n{margin:+.0%}".replace("+", "−") if np.isfinite(margin) else ""
+            text += f"\n−{100 * margin:.0f} %" if np.isfinite(margin) else ""
             box = None if sure else {"facecolor": colours[n], "edgecolor": "none", "pad": 1.0}
             panel.text(column, row, text, ha="center", va="center", fontsize=style.letters(), bbox=box)
         panel.set(xlim=(-0.5, found.sizes["x"] - 0.5), ylim=(-0.5, found.sizes["y"] - 0.5))

@@ -2,6 +2,7 @@
 
 import itertools
 import pathlib
+import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,7 +17,6 @@ from jaxbandit.plots import style
 from jaxbandit.studies import recorded
 from jaxbandit.theory import assumptions
 
-PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1}  # behind a note that curves may cross
 RESAMPLES = 500  # bootstrap samples of the intervals on a figure
 # The names of swept values on the axes of figures.
 AXES = {
@@ -105,13 +105,18 @@ def environment_name(label: str, environments: Mapping[str, Any] | None) -> str:
 
 
 def environment_names(labels: Iterable[Any], environments: Mapping[str, Any] | None) -> list[str]:
-    """Describes the environments of panels; those of the same description show their swept values too."""
+    """Describes the environments of panels; those of the same description show the values that tell them apart."""
     labels = [str(label) for label in labels]
     names = [environment_name(label, environments) for label in labels]
-    return [
-        name if names.count(name) == 1 or not readable(label)[1] else f"{name}\n{readable(label)[1]}"
-        for name, label in zip(names, labels, strict=True)
-    ]
+    values = [re.split(r", (?=\w+ = )", readable(label)[1]) for label in labels]
+    titles = []
+    for name, own in zip(names, values, strict=True):
+        alike = [other for other_name, other in zip(names, values, strict=True) if other_name == name]
+        apart = [value for value in own if not all(value in other for other in alike)] or own
+        shown = ", ".join(apart) if len(alike) > 1 else ""
+        shown = re.sub(r"([\d.]+)x(\d+)", r"\2 × \1", shown.replace(",", ", ").replace(",  ", ", "))
+        titles.append("\n".join(filter(None, [name, shown])))
+    return titles
 
 
 def chosen(ds: xr.Dataset, policies: Sequence[str] = (), environments: Sequence[str] = ()) -> xr.Dataset:
@@ -205,15 +210,13 @@ def scale_regret(panel: Any, low: np.ndarray) -> None:
             panel.set_yscale("log")
             panel.set_ylim(bottom=max(np.min(positive) / 2, 1e-2) if positive.size else 0.5)
         return
-    panel.axhline(0, color="black", linewidth=0.6)
+    panel.axhline(0, color="black", linewidth=0.6, gid=style.ZERO)  # the figure's note explains it
     reach = max(top, 0.0) - np.min(low)
     panel.set_ylim(np.min(low) - 0.08 * reach, max(top, 0.0) + 0.08 * reach)
-    place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-    text = "below 0: better\nthan every fixed arm"
-    panel.annotate(text, (0.02, 0), (0, -4), fontsize=style.letters(), va="top", bbox=PAPER, **place)
 
 
 def seeds_note(ds: xr.Dataset) -> str:
     """Returns the number of seeds of a figure in words."""
     count = ds.attrs.get("num_seeds", ds.sizes.get("seed", "?"))
-    return f"{count} seed{'' if count == 1 else 's'}"
+    shown = f"{count:,}" if isinstance(count, int | np.integer) else str(count)
+    return f"{shown} seed{'' if count == 1 else 's'}"

@@ -62,7 +62,7 @@ def gains(
             panel.set(xscale="log", xlabel="T", ylabel="mean regret of rounds T/2 to T")
             if panel.dataLim.ymin > 0:
                 panel.set_yscale("log")
-        note = f"bands: {level:.0%} intervals by Student's t, each T by itself, {seeds_note(ds)}".replace("%", " %")
+        note = f"bands: {100 * level:g} % intervals by Student's t, each T by itself, {seeds_note(ds)}"
         style.name_curves(figure, panels, note + dagger_note(ds, each))
         return style.save(figure, path, also)
 

@@ -96,7 +96,7 @@ def headline(
             for policy in found.policy.values
         }
         draw_worst(panels[2], _late(found, decades), games, looks, with_exponents if direct else common)
-        bands = [f"bands: {100 * level:g}%, {seeds_note(sides[0])}", f"right: {found.attrs['band']}"]
+        bands = [f"bands: {100 * level:g} %, {seeds_note(sides[0])}", f"right: {found.attrs['band']}"]
         note = "; ".join(bands) + narrow(panels) + edge_note(_late(found, decades))
         where = "" if direct else " in one panel or more"
         style.name_curves(figure, panels, note + (f"\n† outside its assumptions{where}" if outside else ""))

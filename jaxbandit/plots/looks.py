@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-COLOURS = ("#0057A0", "#BC3200", "#2A9D83", "#9C62BC", "#C07C00", "#4A96E8", "#000000")
+COLOURS = ("#0057A0", "#BC3200", "#2A9D83", "#9C62BC", "#C07C00", "#4A96E8", "#000000", "#7A1245")
 DARK_PAGE = "#15181C"
 LIGHTER = {"#000000": "#F2F2F2", "#4A96E8": "#9CD0FF"}  # on a dark page; the second keeps away from the first blue
 CONTRAST = 3.0  # the least contrast of a line to its page
@@ -35,7 +35,7 @@ POLICY_LOOKS = {
     "opt_htinf": (4, 0),
     "ada_tinf": (3, 0),
     "robust_ucb": (2, 0),
-    "robust_moss": (4, 4),
+    "robust_moss": (7, 0),
     "ape2": (5, 0),
     "adar_ucb": (6, 0),
     "sao_ht": (1, 1),

@@ -23,13 +23,20 @@ from jaxbandit.plots.looks import look as look
 from jaxbandit.plots.looks import looks as looks
 from jaxbandit.plots.looks import mixed as mixed
 from jaxbandit.plots.looks import on_dark as on_dark
+from jaxbandit.plots.notes import SMALL as SMALL
+from jaxbandit.plots.notes import ZERO as ZERO
+from jaxbandit.plots.notes import explained as explained
+from jaxbandit.plots.notes import folded as folded
+from jaxbandit.plots.notes import letters as letters
+from jaxbandit.plots.notes import spread as spread
+from jaxbandit.plots.notes import wrapped as wrapped
 from jaxbandit.plots.ticks import tidy
 from jaxbandit.plots.venues import STYLE
 from jaxbandit.plots.venues import VENUES as VENUES
 from jaxbandit.plots.venues import venue_named as venue_named
 
 BOUND = {"color": "#6B6B6B", "linestyle": (0, (9, 3)), "linewidth": 1.3}  # a lower bound, unlike any curve
-SMALL = 0.8  # size of notes, legends and names, as a share of the size of the letters
+WIDEST = 10.0  # inches of a figure for screens: at 800 pixels its smallest letters are 8 pixels high
 NAMES = 9  # curves that may have their names at their ends
 
 
@@ -50,6 +57,7 @@ class Sheet(Figure):
         """Makes the figure as high as its panels, titles, legend and note need, once."""
         if self.grid is not None:
             (panels, rows, height), self.grid = self.grid, None
+            _label_rows_once(panels)
             self.draw_without_rendering()
             there = min(panel.get_position().height for panel in panels if panel.get_visible()) * self.get_figheight()
             self.set_figheight(self.get_figheight() + rows * (height - there))
@@ -91,7 +99,7 @@ def panels(
       title: The title of the figure.
       columns: Panels in a row; default three, or two by two.
       names: Names of curves. If there is room, they will be written at the ends of the curves, else in a legend.
-      width: The width of a panel, in inches.
+      width: The width of a panel, in inches; less if the figure would be too wide for its letters.
       height: The height of a panel, in inches.
       ax: The panels to draw on, one for each title; by default a figure is made.
       venue: A name of ``VENUES``, which sets width, letters and lines.
@@ -112,6 +120,8 @@ def panels(
         if place:
             across = (place.width if columns > 1 else place.column) / columns
             width, height = across, max(height * across / width, 0.19 * size)
+        elif width * columns > WIDEST:
+            width, height = WIDEST / columns, max(height * WIDEST / columns / width, min(height, 2.7))
         widest = max(map(len, names), default=0) * 0.5 * SMALL * size / 72
         direct = 0 < len(names) <= NAMES and width - widest > 0.9 + 0.02 * size
         figure = Sheet(figsize=(width * columns, height * rows + 0.3), layout="constrained")
@@ -120,17 +130,22 @@ def panels(
         for unused in axes.flat[len(titles) :]:
             unused.set_visible(False)
         for panel, text in zip(axes.flat, titles, strict=False):
-            panel.set_title(_folded(text, round(103 / size * width)))
+            panel.set_title(folded(text, round(103 / size * width)))
         if title:
-            figure.suptitle(_folded(title, round(90 / size * width * columns)))
+            figure.suptitle(folded(title, round(90 / size * width * columns)))
         figure.grid = list(axes.flat[: len(titles)]), rows, 0.75 * height
         yield figure, list(axes.flat[: len(titles)])
 
 
-def _folded(text: str, width: int) -> str:
-    """Folds a title at spaces, but not around equals signs."""
-    lines = textwrap.wrap(text.replace(" = ", "\u00a0=\u00a0"), max(12, width))
-    return "\n".join(lines).replace("\u00a0", " ")
+def _label_rows_once(panels: Sequence[Any]) -> None:
+    """Removes the label of a vertical axis that repeats the label of the panel to its left, if three are in a row."""
+    columns = [panel.get_subplotspec().colspan.start for panel in panels]
+    if max(columns) < 2:
+        return
+    labels = [panel.get_ylabel() for panel in panels]
+    for n, column in enumerate(columns):
+        if column and labels[n] == labels[n - 1]:
+            panels[n].set_ylabel("")
 
 
 def _given(ax: Any, titles: Sequence[str]) -> list[Any]:
@@ -142,11 +157,6 @@ def _given(ax: Any, titles: Sequence[str]) -> list[Any]:
             "ds.sel(environment=[...])"
         )
     return given
-
-
-def letters(share: float = SMALL) -> float:
-    """Returns a size of letters, as a share of the figure's, in points."""
-    return share * matplotlib.rcParams["font.size"]
 
 
 def name_curves(figure: Any, axes: Sequence[Any], note_text: str, handles: Mapping[str, Any] | None = None) -> None:
@@ -209,26 +219,6 @@ def end_labels(panel: Any, ends: Sequence[tuple[float, float, str, str]], size: 
         panel.annotate(text, (x, y), (1.04, place), textcoords="axes fraction", **options)
 
 
-def spread(places: np.ndarray, step: float) -> np.ndarray:
-    """Moves places apart to at least ``step``, in their order, around their old positions.
-
-    Example:
-      >>> spread(np.array([0.5, 0.5, 0.0]), 0.2).round(2).tolist()
-      [0.4, 0.6, 0.0]
-    """
-    order = np.argsort(places, kind="stable")
-    groups: list[list[float]] = []  # [mean place, count] of runs that touch
-    for place in places[order]:
-        groups.append([float(place), 1])
-        while len(groups) > 1 and groups[-1][0] - groups[-2][0] < step * (groups[-1][1] + groups[-2][1]) / 2:
-            (upper, many), (lower, more) = groups.pop(), groups.pop()
-            groups.append([(upper * many + lower * more) / (many + more), many + more])
-    moved = np.concatenate([middle + step * (np.arange(n) - (n - 1) / 2) for middle, n in groups])
-    out = np.empty_like(moved)
-    out[order] = moved
-    return out
-
-
 def legend(figure: Any, panel: Any, note: str, handles: Mapping[str, Any] | None = None) -> None:
     """Adds one legend under all panels, with a note that describes the figure; on given panels, a legend inside.
 
@@ -244,7 +234,7 @@ def legend(figure: Any, panel: Any, note: str, handles: Mapping[str, Any] | None
         drawn, names = list(handles.values()), list(handles)
     options: dict[str, Any] = {"fontsize": letters(), "title_fontsize": letters()}
     if not isinstance(figure, Sheet):
-        panel.legend(drawn, names, title="\n".join(textwrap.wrap(note, 48)), **options)
+        panel.legend(drawn, names, title="\n".join(textwrap.wrap(explained(figure, note), 48)), **options)
         return
     widest = max(map(len, names), default=1) * 0.5 * letters() / 72 + 0.5
     columns = max(1, int(figure.get_figwidth() / widest))
@@ -257,12 +247,6 @@ def note(figure: Any, text: str) -> None:
     """Writes a note under a figure that has no common legend; figures of given panels have none."""
     if isinstance(figure, Sheet):
         figure.supxlabel(wrapped(figure, text), fontsize=letters())
-
-
-def wrapped(figure: Any, text: str) -> str:
-    """Wraps a note to the width of a figure."""
-    width = round(125 / letters() * figure.get_figwidth())
-    return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
 
 
 def check_formats(formats: Sequence[str]) -> None:
@@ -293,4 +277,6 @@ def save(figure: Any, path: str | pathlib.Path | None, also: Sequence[str] = ())
 
 def tick(value: Any) -> str:
     """Formats a swept value for an axis."""
-    return f"{value:g}" if isinstance(value, int | float | np.number) else str(value)
+    if not isinstance(value, int | float | np.number):
+        return str(value)
+    return f"{value:,.10g}" if 1e3 <= abs(value) < 1e6 else f"{value:g}"

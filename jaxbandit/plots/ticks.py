@@ -1,4 +1,4 @@
-"""Ticks of logarithmic axes that neither overprint nor leave an axis without a number."""
+"""Ticks that neither overprint nor leave a logarithmic axis without a number, and numbers with commas."""
 
 from typing import Any
 
@@ -81,10 +81,23 @@ def _is_power(value: float) -> bool:
     return value > 0 and abs(np.log10(value) - round(np.log10(value))) < 1e-9
 
 
+class LinearNumbers(ticker.ScalarFormatter):
+    """Writes the numbers of a linear axis with a comma between thousands and a true minus."""
+
+    def format_ticks(self, values: Any) -> list[str]:
+        """Returns the numbers of all ticks."""
+        shown = super().format_ticks(values)
+        if self.get_offset() or max(map(abs, values), default=0.0) < 1e3:
+            return shown
+        return [f"{value:,.10g}".replace("-", "−") for value in values]
+
+
 def tidy(panel: Any) -> None:
-    """Gives the logarithmic axes of a panel few ticks, and no numbers at the small ones."""
+    """Gives the logarithmic axes of a panel few ticks, and no numbers at the small ones; linear ones get commas."""
     for axis in (panel.xaxis, panel.yaxis):
         if axis.get_scale() == "log" and isinstance(axis.get_major_locator(), ticker.LogLocator):
             axis.set_major_locator(LogTicks())
             axis.set_major_formatter(LogNumbers())
             axis.set_minor_formatter(ticker.NullFormatter())
+        elif axis.get_scale() == "linear" and isinstance(axis.get_major_formatter(), ticker.ScalarFormatter):
+            axis.set_major_formatter(LinearNumbers())

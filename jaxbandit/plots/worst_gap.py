@@ -53,7 +53,7 @@ def worst_gaps(
     parts = [_family(games.sel(environment=list(one.labels)), one, level) for one in gaps.families(there)]
     if not parts:
         raise ValueError("no environments differ in their gap; sweep it, e.g. hard_pair with gap = [0.01, 0.03, 0.1]")
-    text = f"bootstrap of the maximum, {100 * level:g}%, {seeds_note(first)}"
+    text = f"bootstrap of the maximum, {100 * level:g} %, {seeds_note(first)}"
     return xr.concat(parts, "family", join="outer", coords="minimal").assign_attrs(first.attrs | {"band": text})
 
 
@@ -106,11 +106,14 @@ def worst_gap(
     first = labelled(ds if isinstance(ds, xr.Dataset) else ds[0])
     titles = [str(family) for family in found.family.values]
     looks = dict(zip(found.policy.values, style.looks(found.policy.values), strict=True))
-    names = [f"{named(first, policy)}: T^0.00 [0.00, 0.00]" for policy in looks]
+    short = len(titles) > 2  # intervals need the room of two panels in a row
+    names = [f"{named(first, policy)} T^0.00{'' if short else ' [0.00, 0.00]'}" for policy in looks]
     options = {"names": names, "width": 5.0, "height": 3.6, "ax": ax, "venue": venue}
     with style.panels(titles, title, **options) as (figure, panels):
         for panel, family in zip(panels, found.family.values, strict=True):
-            draw_worst(panel, found.sel(family=family), first, looks)
+            part = found.sel(family=family)
+            shown = {policy: named(first, policy) + exponent_text(part.sel(policy=policy), short) for policy in looks}
+            draw_worst(panel, part, first, looks, shown)
         note = f"bands: {found.attrs['band']}{narrow(panels)}{edge_note(found)}; exponents of the last "
         note += f"{growth.LAST_DOUBLINGS} doublings{dagger_note(first)}"
         style.name_curves(figure, panels, note)
@@ -154,10 +157,14 @@ def draw_worst(
 
 
 def exponent_text(at: xr.Dataset, short: bool = False) -> str:
-    """Returns the exponent of one policy behind its name, with its interval unless it is to be short."""
+    """Returns the exponent of one policy behind its name, with its interval unless it is to be short.
+
+    An interval whose ends round to the exponent itself is left out.
+    """
     text = growth.exponent_text(*(float(at[name]) for name in EXPONENT))
+    text = re.sub(r"T\^([\d.]+) \[\1, \1\]", r"T^\1", text)
     text = re.sub(r"T\^([\d.]+)", r"$T^{\1}$", text)
-    return f" {text.split(' ')[0] if short else text}" if text else ""
+    return f" {text.split(' ')[0].rstrip(',') if short else text}" if text else ""
 
 
 def edge_note(found: xr.Dataset) -> str:

@@ -69,7 +69,7 @@ def panel(findings: Findings, render: Render) -> Panel | None:
         "apart": growth.APART,
         "flat": growth.FLAT,
         "entries": findings.ds.sizes["policy"] * findings.ds.sizes["environment"],
-        "level": f"{100 * LEVEL:g}%",
+        "level": f"{100 * LEVEL:g} %",
         "why": findings.no_environments,
         "below": any(row.entry.below_zero for environment in found for row in environment.rows),
         "notes": notes.listed(),

@@ -14,7 +14,7 @@ from jaxbandit.report.names import pretty
 from jaxbandit.report.panel import Panel, Render
 from jaxbandit.report.points import DASHES
 from jaxbandit.search.study import Found
-from jaxbandit.search.tables import at_edge, by_horizon
+from jaxbandit.search.tables import at_edge, by_horizon, on_edge
 from jaxbandit.theory import bounds
 
 GREY = "#888888"  # visible on light and dark paper
@@ -83,7 +83,7 @@ def worst(found: Sequence[Found], render: Render) -> Panel:
                 "environment": one.environment,
                 "horizon": int(at.horizon),
                 "instance": instance,
-                "edge": [name for name, value in values.items() if _on_edge(value)],
+                "edge": [name for name, value in values.items() if on_edge(value)],
             }
             row |= {"regret": _interval(at, "regret"), "searched": float(at.searched), "unit": unit}
             rows.append(row | {"given": float(at.given_regret), "bound": float(at.bound)})
@@ -112,11 +112,6 @@ def failures(found: Sequence[Found], command: str) -> Iterator[str]:
     failed = sum(int(one.ds.attrs.get("failed", 0)) for one in found)
     if failed:
         yield f"broken games: {failed:,} of `jaxbandit {command}`, whose state was not finite"
-
-
-def _on_edge(at: xr.Dataset) -> bool:
-    """Returns whether a worst value is at the edge of its range; False for results that did not store the range."""
-    return {"low", "high"} <= set(at) and at_edge(float(at.worst), float(at.low), float(at.high))
 
 
 def _exponent(ds: xr.Dataset) -> str:
@@ -154,7 +149,7 @@ def _curves(found: Sequence[Found]) -> dict[str, Any]:
         T = one.ds.horizon.values
         text = pretty(one.policy)
         if "slope" in one.ds:
-            text += f": {_exponent(one.ds).split(' ')[0]}"
+            text += f": {_exponent(one.ds).split(' ')[0].rstrip(',')}"
         drawn = _line(
             text, T, one.ds.regret.values, look["color"], mode="lines+markers", dash=DASHES[look["linestyle"]]
         )
@@ -172,7 +167,7 @@ def _curves(found: Sequence[Found]) -> dict[str, Any]:
             text = bounds.LABELS["minimax"] + ("" if same else f" ({pretty(one.policy)})")
             colour = GREY if same else look["color"]
             lines.append(_line(text, one.ds.horizon.values, one.ds.bound.values, colour, dash="2px,4px"))
-    axes = {name: {"type": "log", "tickformat": "~s"} for name in ("xaxis", "yaxis")}
+    axes = {name: {"type": "log", "tickformat": ",", "dtick": "D2"} for name in ("xaxis", "yaxis")}
     figure = _figure(lines, "T", "largest mean pseudo-regret found", **axes)
     legend = {"orientation": "h", "x": 0, "y": -0.25, "yanchor": "top", "font": {"size": 11}}
     figure["layout"] |= {"legend": legend, "hovermode": "x unified"}

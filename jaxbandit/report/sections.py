@@ -26,7 +26,7 @@ PROVENANCE = {
     "numpy": "numpy",
     "python": "python",
     "device": "device",
-    "platforms": "platform",
+    "platforms": "played by",
     "dtype": "dtype",
     "seed": "study seed",
     "num_seeds": "seeds",
@@ -111,6 +111,8 @@ def provenance(findings: Findings | None, render: Render, answers: Answers | Non
     """Writes the origin of the numbers and the commands that reproduce them."""
     attrs = (answers.attrs if answers else {}) if findings is None else findings.ds.attrs
     said = {title: attrs.get(key) for key, title in PROVENANCE.items()}
+    if said["played by"] == "way native":
+        said["played by"] = "machine code of the CPU (native)"
     study = str(attrs.get("study", "")) or (answers.study if answers else "")
     directory = shlex.quote(f"results/{name or 'study'}")
     version = attrs.get("jaxbandit", "")

@@ -100,7 +100,7 @@ def _part(kind: str, ds: xr.Dataset) -> dict[str, Any]:
         "columns": list(columns),
         "rows": rows,
         "curves": "response" in ds,
-        "level": f"{100 * LEVEL:g}%",
+        "level": f"{100 * LEVEL:g} %",
     }
 
 

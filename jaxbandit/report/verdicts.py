@@ -11,7 +11,7 @@ from jaxbandit.analysis.statistics import normal_interval, two_sided
 
 UNPAIRED = (
     "not paired, because the seeds were not kept. Means are compared by t tests that hold for any correlation of two "
-    'policies, Holm over all pairs, {percent:g}%. A run with keep = "seeds" gives sharper, paired tests'
+    'policies, Holm over all pairs, {percent:g} %. A run with keep = "seeds" gives sharper, paired tests'
 )
 
 

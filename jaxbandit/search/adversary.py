@@ -190,7 +190,7 @@ class Adversary:
             objective=self.settings.objective,
             environment=repr(environment),
             given=repr(self._given),
-            band=f"studentised bootstrap over {self.settings.test_seeds} fresh seeds, {100 * LEVEL:g}%",
+            band=f"studentised bootstrap over {self.settings.test_seeds:,} fresh seeds, {100 * LEVEL:g} %",
             **arena.attributes(),
             **{DONE: 1},
         )

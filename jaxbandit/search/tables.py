@@ -39,17 +39,21 @@ def tune_table(found: Sequence[Found]) -> Table:
 def worst_table(found: Sequence[Found]) -> Table:
     """Makes a table of the worst instance found for every policy around every environment, at every horizon."""
     table = Table(title="worst instances found, on fresh seeds", title_justify="left")
-    for heading in ("policy", "around", "T", "instance"):
+    for heading in ("policy", "around", "horizon", "instance"):
         table.add_column(heading)
     for heading in ("regret", "estimate of the search", "as given", "order of the bound"):
         table.add_column(heading, justify="right")
     for one in found:
         for at in by_horizon(one.ds):
-            instance = ", ".join(f"{name} = {float(at.worst.sel(parameter=name)):.4g}" for name in at.parameter.values)
+            values = {str(name): at.sel(parameter=name) for name in at.parameter.values}
+            instance = ", ".join(
+                f"{name} = {rounding.short(float(value.worst))}{' (edge)' * on_edge(value)}"
+                for name, value in values.items()
+            )
             unit = " of the bound" if one.ds.attrs.get("objective") == "ratio" else ""
             thought = _short(at.searched) + unit
             numbers = [_interval(at, "regret"), thought, _short(at.given_regret), _short(at.bound)]
-            row = [Text(shown(one.policy)), Text(shown(one.environment)), f"{int(at.horizon):,}", Text(instance)]
+            row = [Text(shown(one.policy)), Text(shown(one.environment)), f"T = {int(at.horizon):,}", Text(instance)]
             table.add_row(*row, *numbers)
     return table
 
@@ -120,9 +124,20 @@ def at_edge(value: float, low: float, high: float) -> bool:
     return not 0.02 <= share <= 0.98
 
 
+def on_edge(at: xr.Dataset) -> bool:
+    """Returns whether a worst value is at the edge of its range; False for results that did not store the range."""
+    return {"low", "high"} <= set(at) and at_edge(float(at.worst), float(at.low), float(at.high))
+
+
+def any_on_edge(found: Sequence[Found]) -> bool:
+    """Returns whether a worst value of some instance is at the edge of its range."""
+    instances = (at for one in found for at in by_horizon(one.ds))
+    return any(on_edge(at.sel(parameter=name)) for at in instances for name in at.parameter.values)
+
+
 def _short(value: xr.DataArray) -> str:
     number = float(value)
-    return f"{number:,.4g}".replace("-", "−") if math.isfinite(number) else "none"
+    return rounding.short(number) if math.isfinite(number) else "none"
 
 
 def _number(value: xr.DataArray) -> float | None:

@@ -218,7 +218,7 @@ class Tuner:
         return ds.assign_attrs(
             verdict=verdict(ds, s.objective),
             within_noise=int(_within_noise(ds)),
-            band=f"studentised bootstrap over {sample}, paired, {100 * LEVEL:g}%",
+            band=f"studentised bootstrap over {sample}, paired, {100 * LEVEL:g} %",
             **arena.attributes(),
             **{DONE: 1},
         )

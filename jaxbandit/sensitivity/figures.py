@@ -13,8 +13,11 @@ from jaxbandit.plots import style
 
 LEVEL = 0.95  # coverage of the intervals of elasticities
 MEASURES = {
-    "local sensitivity": {"elasticity": "d log R / d log theta"},
-    "Sobol' indices": {"first_order": "share of the variance of regret, alone", "total_order": "with others"},
+    "local sensitivity": {"elasticity": "d log R / d log θ"},
+    "Sobol' indices": {
+        "first_order": "share of the variance of regret, alone",
+        "total_order": "share of the variance of regret, with others",
+    },
     "Morris screening": {"mu_star": "mean absolute effect on regret", "size": "root mean square, free of noise"},
 }
 
@@ -33,7 +36,7 @@ def bars(ds: xr.Dataset) -> xr.Dataset:
         half = NormalDist().inv_cdf(0.5 + LEVEL / 2) * ds.elasticity_stderr
         parts |= {"low": xr.Dataset({"elasticity": ds.elasticity - half})}
         parts |= {"high": xr.Dataset({"elasticity": ds.elasticity + half})}
-        band = f"normal, {100 * LEVEL:g}%"
+        band = f"normal, {100 * LEVEL:g} %"
     else:
         parts |= {end: xr.Dataset({name: ds[f"{name}_{end}"] for name in measures}) for end in ("low", "high")}
         band = ds.attrs["band"]
@@ -53,7 +56,7 @@ def curves(ds: xr.Dataset) -> xr.Dataset:
     half = NormalDist().inv_cdf(0.5 + LEVEL / 2) * ds.response_stderr
     found = ds[["response", "response_value"]]
     found = found.assign(low=found.response - half, high=found.response + half)
-    return found.assign_attrs(band=f"normal over the design, {100 * LEVEL:g}%")
+    return found.assign_attrs(band=f"normal over the design, {100 * LEVEL:g} %")
 
 
 def draw(

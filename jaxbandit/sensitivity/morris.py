@@ -113,7 +113,7 @@ def morris(
         num_trajectories=num_trajectories,
         seed=seed,
         dtype=dtype,
-        band=f"bootstrap over trajectories and seeds ({num_resamples} resamples), {100 * level:g}%",
+        band=f"bootstrap over trajectories and seeds ({num_resamples} resamples), {100 * level:g} %",
     )
 
 

@@ -143,7 +143,7 @@ def sobol(
         num_points=num_points,
         seed=seed,
         dtype=dtype,
-        band=f"bootstrap over design and seeds ({num_resamples} resamples), {100 * level:g}%",
+        band=f"bootstrap over design and seeds ({num_resamples} resamples), {100 * level:g} %",
     )
 
 

@@ -92,7 +92,7 @@ def remarks(ds: xr.Dataset) -> Iterator[str]:
         yield f"broken games: {failed:,}, whose state was not finite (see `failed`)"
     if "noise_variance" in ds:
         share = ds.noise_variance / (ds.noise_variance + ds.variance)
-        yield f"noise was at most {float(share.max()):.1%} of the variance over the box and has been subtracted"
+        yield f"noise was at most {100 * float(share.max()):.1f} % of the variance over the box and has been subtracted"
 
 
 def rows(ds: xr.Dataset) -> list[dict[str, Any]]:

@@ -142,7 +142,7 @@ class Inspection:
         name = "tail index in (1, 2]"
         known = self.typical_index[~np.isnan(self.typical_index)]
         if known.size == 0:
-            return name, "unclear", f"too few rounds: the top {100 * self.tail_fractions[0]:g}% are fewer than {LEAST}"
+            return name, "unclear", f"too few rounds: the top {100 * self.tail_fractions[0]:g} % are fewer than {LEAST}"
         light = known > 2
         if (known > 1).all():
             answer = "covered" if light.any() else "holds"

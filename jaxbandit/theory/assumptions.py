@@ -122,7 +122,7 @@ def sentences_of(violated: Sequence[str]) -> Iterator[str]:
         # With ties one of the two bounds is left, and the sentence says which.
         yield sentence if sentence.endswith(TIED) else f"{sentence}: its guarantee does not cover this environment"
     if len(violated) > NAMED:
-        yield f"{len(violated) - NAMED:,} more violated bounds like these; all are in the dataset's attrs['warnings']"
+        yield f"{len(violated) - NAMED:,} more warnings like these; all are in the dataset's attrs['warnings']"
 
 
 def warn(violated: Sequence[str], environments: Iterable[Any], stacklevel: int) -> None:

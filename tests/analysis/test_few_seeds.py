@@ -132,7 +132,7 @@ def test_a_report_of_few_seeds_says_so(keep, tmp_path):
 
 def test_levels_are_written_in_full():
     regret = curves(np.random.default_rng(8), 1, 8)
-    for level, text in ((0.995, "99.5%"), (0.9, "90%"), (0.29, "29%")):
+    for level, text in ((0.995, "99.5 %"), (0.9, "90 %"), (0.29, "29 %")):
         assert text in jb.band(regret, level=level, num_resamples=10).attrs["band"]
         assert text in jb.quantile(regret, [0.5], level=level).attrs["band"]
         assert text in jb.slope(regret, level=level, num_resamples=10).attrs["band"]

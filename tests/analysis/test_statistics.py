@@ -64,7 +64,7 @@ def test_bands_keep_labels_and_say_how_they_were_made():
     for method in ("normal", "bootstrap"):
         found = band(regret.transpose("round", "seed", "cell"), method=method, level=0.9)
         assert method in found.attrs["band"]
-        assert "90%" in found.attrs["band"]
+        assert "90 %" in found.attrs["band"]
         assert found["mean"].dims == ("round", "cell")
         np.testing.assert_allclose(found["mean"].sel(cell="b"), regret.sel(cell="b").mean("seed"))
         assert (found.low < found["mean"]).all()

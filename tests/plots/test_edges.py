@@ -66,7 +66,7 @@ def test_bands_are_those_asked_for_on_every_figure(name, shown):
     figure(ds, "x.png", method="bootstrap", simultaneous=True, **BANDED[name])
     [note] = [note for note in shown["note"] if note]
     said = "each point by itself" if name == "sweep" else "simultaneous over rounds"
-    assert "bands: bootstrap (studentised, 500 resamples), 95%" in note.replace("\n", " ")
+    assert "bands: bootstrap (studentised, 500 resamples), 95 %" in note.replace("\n", " ")
     assert said in note.replace("\n", " ")
     filled = [c for panel in shown["panels"] for c in panel.collections if len(c.get_paths())]
     assert len(filled) >= 2 and all(np.isfinite(c.get_paths()[0].vertices).all() for c in filled)

@@ -57,7 +57,7 @@ def test_the_figure_has_curves_exponents_and_a_guide(shown):
     rounds, values = guide.get_data()
     np.testing.assert_allclose(np.diff(np.log(values)) / np.diff(np.log(rounds)), 1 / 1.5)
     assert rounds[0] >= ROUNDS[-1] / 8
-    assert "bootstrap of the maximum, 95%, 64 seeds" in shown["note"][-1].replace("\n", " ")
+    assert "bootstrap of the maximum, 95 %, 64 seeds" in shown["note"][-1].replace("\n", " ")
 
 
 @pytest.mark.slow

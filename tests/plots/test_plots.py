@@ -59,7 +59,7 @@ def test_regret_curves_show_the_means(shown):
     assert "simultaneous over rounds, 32 seeds" in shown["note"][-1].replace("\n", " ")
     np.testing.assert_allclose(shown["lines"][1].get_ydata(), ds.regret.isel(policy=1, environment=0).mean("seed"))
     plots.regret_curves(ds, "x.png")
-    assert shown["note"][-1] == "bands: normal, 95%, 32 seeds"
+    assert shown["note"][-1] == "bands: normal, 95 %, 32 seeds"
 
 
 def test_growth_shows_exponents_and_slope_guides(shown):
@@ -144,7 +144,7 @@ def test_exceedance_is_the_share_of_games_above(shown):
     ds["regret"] = ds.regret.where((ds.policy != "uniform") | (ds["round"] <= 600))
     plots.exceedance(ds, "x.png")
     assert shown["legend"] == ["uniINF", "uniform (to round 468)"]
-    assert shown["note"][0] == "bands: Clopper-Pearson, at least 95%, each x by itself, 32 seeds"
+    assert shown["note"][0] == "bands: Clopper-Pearson, at least 95 %, each x by itself, 32 seeds"
     assert all((panel.get_xscale(), panel.get_yscale()) == ("log", "log") for panel in shown["panels"])
     final = ds.regret.isel(policy=0, environment=0, round=-1).values
     x, chance = shown["lines"][0].get_data()
@@ -269,4 +269,4 @@ def test_panels_of_one_kind_say_what_tells_them_apart():
     labels = ["pareto[means=0.5,1]", "pareto[means=0.2,1]", "bernoulli"]
     known = {label: jb.Pareto(means=[0.5, 1.0], tail_index=1.6) for label in labels[:2]}
     first, second, other = environment_names(labels, known)
-    assert first.endswith("\nmeans = 0.5,1") and second.endswith("\nmeans = 0.2,1") and other == "Bernoulli"
+    assert first.endswith("\nmeans = 0.5, 1") and second.endswith("\nmeans = 0.2, 1") and other == "Bernoulli"

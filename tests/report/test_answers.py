@@ -49,7 +49,7 @@ def sensitivity_results() -> dict[str, xr.Dataset]:
 
     def made(kind: str, variables: dict, **more) -> xr.Dataset:
         return xr.Dataset(variables, coords=coords).assign_attrs(
-            attrs | {"kind": kind, "band": "bootstrap, 95%"} | more
+            attrs | {"kind": kind, "band": "bootstrap, 95 %"} | more
         )
 
     local = {name: values(0.1, 1) for name in ("value", "gradient", "elasticity", "bias", "variance_reduction")}

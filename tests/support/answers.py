@@ -22,7 +22,7 @@ def sensitivity(kind: str) -> xr.Dataset:
         ds[name] = ((*dims, "bin"), rng.random((*shape, 3)))
     coords = {"policy": ["a"], "environment": ["e", "f"], "parameter": ["x", "y"], "bin": range(3)}
     ds = ds.assign_coords(coords).assign_coords(range_scale=("parameter", ["log", "linear"]))
-    return ds.assign_attrs(kind=kind, key="k", horizon=60, num_seeds=24, band="normal, 95%", title="t")
+    return ds.assign_attrs(kind=kind, key="k", horizon=60, num_seeds=24, band="normal, 95 %", title="t")
 
 
 def tuned() -> xr.Dataset:
@@ -34,7 +34,7 @@ def tuned() -> xr.Dataset:
     ds = ds.assign({name: ("candidate", rng.random(2)) for name in ("regret", "regret_low", "regret_high")})
     ds = ds.assign({name: 0.5 for name in ("difference", "difference_low", "difference_high", "p")})
     ds = ds.assign_coords(parameter=["x", "y"], candidate=["default", "tuned"], step=range(3))
-    said = {"verdict": "the default is better", "within_noise": 0, "band": "95%", "failed": 0, "done": 1}
+    said = {"verdict": "the default is better", "within_noise": 0, "band": "95 %", "failed": 0, "done": 1}
     return ds.assign_attrs(said, policy="a", environment="", title="t", study="")
 
 
@@ -45,7 +45,7 @@ def worst() -> xr.Dataset:
     found = {"worst": 0.5, "low": 0.01, "high": 1.0}
     ds = ds.assign({name: (("horizon", "parameter"), np.full((2, 1), at)) for name, at in found.items()})
     ds = ds.assign(slope=0.5, slope_low=0.4, slope_high=0.6).assign_coords(horizon=[100, 200], parameter=["gap"])
-    said = {"objective": "regret", "band": "95%", "failed": 0, "done": 1}
+    said = {"objective": "regret", "band": "95 %", "failed": 0, "done": 1}
     return ds.assign_attrs(said, policy="a", environment="e", title="t", study="")
 
 
