@@ -56,7 +56,7 @@ def facts_table(facts: dict[str, str]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(Text(name, style="bold"), Text(value))
+        table.add_row(Text(harmless(name), style="bold"), Text(harmless(value)))
     return table
 
 
@@ -106,7 +106,7 @@ def say_place(console: Console, kind: str, path: object) -> None:
 
 def say_next(console: Console, command: str) -> None:
     """Prints the command that usually follows."""
-    console.print(Text.assemble(("next: ", "bold"), command), highlight=False, soft_wrap=True)
+    console.print(Text.assemble(("next: ", "bold"), harmless(command)), highlight=False, soft_wrap=True)
 
 
 def print_json(

@@ -9,7 +9,7 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
-from jaxbandit.analysis import rounding
+from jaxbandit.analysis import escapes, rounding
 from jaxbandit.dataset.labels import shown
 from jaxbandit.sensitivity.figures import labelled, short
 from jaxbandit.store import form
@@ -81,7 +81,7 @@ def table(ds: xr.Dataset) -> Table:
         if row.get("extrapolated"):
             cells[3] += " removed"
         names = (shown(row["policy"]), shown(row["environment"]), str(row["parameter"]))
-        made.add_row(*map(Text, names), *cells)
+        made.add_row(*(Text(escapes.plain(name)) for name in names), *cells)
     return made
 
 
