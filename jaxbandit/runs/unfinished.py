@@ -41,7 +41,7 @@ def is_done(path: pathlib.Path, store: Store, rounds: Mapping[str, tuple[int, ..
     """
     try:
         _, about = unpack(seal.read_bytes(path))
-        names, recorded = about["cells"], tuple(about["rounds"])
+        names, recorded = _texts(about["cells"]), tuple(about["rounds"])
     except FileNotFoundError:
         return False
     except (ValueError, KeyError, TypeError):
@@ -74,8 +74,15 @@ def read_checkpoint(path: pathlib.Path) -> tuple[Snapshot, dict[str, Any]] | Non
     """Reads a checkpoint and its description. Deletes it with a warning if it is damaged; then it returns None."""
     try:
         arrays, about = unpack(seal.read_bytes(path))
-        if not {"cells", "cell_of", "seed_of"} <= set(about):
+        cells, cell_of, seed_of = _texts(about["cells"]), _wholes(about["cell_of"]), _wholes(about["seed_of"])
+        if (
+            max(cell_of) >= len(cells)
+            or len(cell_of) != len(seed_of)
+            or len(_wholes([about["t"], about["reached"]])) != 2
+        ):
             raise ValueError("no checkpoint")
+        if any(array.shape[-1:] != (len(cell_of),) for array in arrays.values()):
+            raise ValueError("arrays of other lanes")
         return Snapshot.from_arrays(about["t"], about["reached"], arrays), about
     except FileNotFoundError:
         return None
@@ -83,6 +90,20 @@ def read_checkpoint(path: pathlib.Path) -> tuple[Snapshot, dict[str, Any]] | Non
         warnings.warn(f"{path} is damaged; this run deletes it and starts its games again", stacklevel=2)
         delete(path)
         return None
+
+
+def _texts(values: Any) -> list[str]:
+    """Returns a list of text; raises ``ValueError`` if it is none."""
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError("no list of text")
+    return values
+
+
+def _wholes(values: Any) -> list[int]:
+    """Returns a list of whole numbers of at least 0; raises ``ValueError`` if it is none."""
+    if not isinstance(values, list) or not all(type(value) is int and value >= 0 for value in values):
+        raise ValueError("no list of whole numbers")
+    return values
 
 
 def delete(path: pathlib.Path) -> None:

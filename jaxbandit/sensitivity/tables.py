@@ -65,7 +65,7 @@ def _problems(ds: xr.Dataset, kind: str) -> Iterator[str]:
         yield f"it lacks the attribute `{missing[0]}`"
     if kind != "local sensitivity" and "band" not in ds.attrs:
         yield "it lacks the attribute `band`"
-    yield from form.attribute_problems(ds.attrs, ("title", "key", "band"), ("horizon", "num_seeds"))
+    yield from form.attribute_problems(ds.attrs, ("title", "key", "band", "study"), ("horizon", "num_seeds"))
 
 
 def table(ds: xr.Dataset) -> Table:
