@@ -90,7 +90,7 @@ def remarks(ds: xr.Dataset) -> Iterator[str]:
     failed = int(np.nansum(ds.failed.values))
     if failed:
         yield f"broken games: {failed:,}, whose state was not finite (see `failed`)"
-    if "noise_variance" in ds:
+    if ds.attrs["kind"] == "Sobol' indices":
         share = ds.noise_variance / (ds.noise_variance + ds.variance)
         yield f"noise was at most {float(share.max()):.1%} of the variance over the box and has been subtracted"
 

@@ -108,6 +108,17 @@ def test_answers_of_another_form_are_not_shown(tmp_path):
     assert all(title in page for title in ("Sensitivity", "Tuning", "Worst cases"))
 
 
+@pytest.mark.parametrize("name", ["noise_variance", "variance", "response"])
+def test_variables_of_another_kind_of_sensitivity_are_not_used(name, tmp_path):
+    ds = answers.write(tmp_path / "out")["sensitivity/morris.nc"]
+    text = ds.assign({name: (("policy", "environment"), [["a", "b"]])})
+    (tmp_path / "out" / "sensitivity" / "morris.nc").write_bytes(seal.dataset_bytes(text))
+    command("report", str(tmp_path / "out"))
+    results = sensitivity.load(tmp_path / "out")
+    assert "<h2>Sensitivity</h2>" in (tmp_path / "out" / "report.html").read_text() and "morris" in results
+    assert not [path for path in sensitivity.draw({"morris": text}, tmp_path / "figures") if path.stem == "response"]
+
+
 def test_manifests_whose_coordinates_do_not_fit_are_refused(whole, tmp_path):
     said, _ = seal.read_json(whole[0] / "store.json")
     for name, coordinate in {
