@@ -39,7 +39,14 @@ class PlainTable(Table):
 
     def add_row(self, *cells: Any, **options: Any) -> None:
         """Adds a row."""
-        super().add_row(*(Text(harmless(cell)) if isinstance(cell, str) else cell for cell in cells), **options)
+        super().add_row(*(_cell(cell) for cell in cells), **options)
+
+
+def _cell(cell: Any) -> Any:
+    """Returns a cell as text without characters that control a terminal; a style that it has is kept."""
+    if isinstance(cell, Text):
+        return Text(harmless(cell.plain), style=cell.style, spans=cell.spans)
+    return Text(harmless(cell)) if isinstance(cell, str) else cell
 
 
 def new_table(*columns: str, title: str = "", right: Sequence[str] = ()) -> Table:
