@@ -61,6 +61,11 @@ def read_part(path: pathlib.Path, cell: Cell) -> Part | None:
             raise ValueError("another cell's")
         variables = {name: arrays.pop(name) for name in list(arrays) if name.startswith("variable.")}
         named = {name.removeprefix("variable."): values for name, values in variables.items()}
+        if seeds.ndim != 1 or seeds.dtype.kind not in "iu" or not {"regret", "loss", "pulls"} <= set(named):
+            raise ValueError("no seeds, or no results")
+        if any(values.shape[:1] != seeds.shape or values.dtype.kind not in "iuf" for values in named.values()):
+            raise ValueError("results of other seeds")
+        _check_lanes(arrays, seeds.size)
         return Part(seeds, named, Snapshot.from_arrays(about["t"], about["reached"], arrays))
     except FileNotFoundError:
         return None
@@ -81,8 +86,7 @@ def read_checkpoint(path: pathlib.Path) -> tuple[Snapshot, dict[str, Any]] | Non
             or len(_wholes([about["t"], about["reached"]])) != 2
         ):
             raise ValueError("no checkpoint")
-        if any(array.shape[-1:] != (len(cell_of),) for array in arrays.values()):
-            raise ValueError("arrays of other lanes")
+        _check_lanes(arrays, len(cell_of))
         return Snapshot.from_arrays(about["t"], about["reached"], arrays), about
     except FileNotFoundError:
         return None
@@ -90,6 +94,12 @@ def read_checkpoint(path: pathlib.Path) -> tuple[Snapshot, dict[str, Any]] | Non
         warnings.warn(f"{path} is damaged; this run deletes it and starts its games again", stacklevel=2)
         delete(path)
         return None
+
+
+def _check_lanes(arrays: Mapping[str, np.ndarray], count: int) -> None:
+    """Raises ``ValueError`` unless arrays hold numbers and end in an axis of so many lanes."""
+    if any(array.shape[-1:] != (count,) or array.dtype.kind not in "iufb" for array in arrays.values()):
+        raise ValueError("arrays of other lanes")
 
 
 def _texts(values: Any) -> list[str]:

@@ -1,6 +1,7 @@
 """Results from a stranger: they read no other file, take no more memory than there is, and write nowhere else."""
 
 import io
+import types
 import zipfile
 
 import h5py
@@ -190,6 +191,38 @@ def test_checkpoints_with_strange_descriptions_are_deleted_in_words(key, tmp_pat
         with pytest.warns(UserWarning, match="is damaged; this run deletes it"):
             assert unfinished.read_checkpoint(path) is None
         assert not path.exists()
+
+
+PART = {
+    "variable.regret": np.zeros((2, 1)),
+    "variable.loss": np.zeros((2, 1)),
+    "variable.pulls": np.zeros((2, 1, 2), np.int32),
+    "carry.0": np.zeros((3, 2)),
+    "seeds": np.arange(2),
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"variable.regret": np.zeros((1, 1))},
+        {"variable.loss": np.asarray([["a"], ["b"]])},
+        {"carry.0": np.zeros((3, 1))},
+        {"carry.0": np.full((3, 2), "a")},
+        {"seeds": np.zeros(2)},
+        {"seeds": np.zeros((2, 1), int)},
+        "variable.pulls",
+    ],
+)
+def test_parts_with_strange_arrays_are_deleted_in_words(change, tmp_path):
+    cell, path = types.SimpleNamespace(name=WHOLE["cells"][0], first=0, last=2), tmp_path / "a.part"
+    path.write_bytes(checkpoint.pack(PART, WHOLE))
+    assert unfinished.read_part(path, cell) is not None
+    arrays = PART | change if isinstance(change, dict) else {k: v for k, v in PART.items() if k != change}
+    path.write_bytes(checkpoint.pack(arrays, WHOLE))
+    with pytest.warns(UserWarning, match="is damaged; this run deletes it"):
+        assert unfinished.read_part(path, cell) is None
+    assert not path.exists()
 
 
 def test_states_of_another_form_are_refused(done):
