@@ -13,9 +13,11 @@ from jaxbandit import report
 from jaxbandit.cli import outcome
 from jaxbandit.engine import checkpoint
 from jaxbandit.runs import unfinished
+from jaxbandit.search import traces
 from jaxbandit.store import assemble, cellfile, seal
 from jaxbandit.store import directory as directories
 from jaxbandit.store.directory import Store, StoreError
+from jaxbandit.store.parts import Parts
 from tests.support import answers
 from tests.support.stores import ENGINE, STUDY, cell_paths
 
@@ -223,6 +225,38 @@ def test_parts_with_strange_arrays_are_deleted_in_words(change, tmp_path):
     with pytest.warns(UserWarning, match="is damaged; this run deletes it"):
         assert unfinished.read_part(path, cell) is None
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ds: ds.assign_attrs(about="[1]"),
+        lambda ds: ds.assign_attrs(about="[" * 100_000),
+        lambda ds: ds.assign_attrs(about=3),
+        lambda ds: ds.drop_vars("value"),
+        lambda ds: ds.isel(parameter=0),
+    ],
+)
+def test_traces_of_another_form_are_refused(change, tmp_path):
+    def trace():
+        return traces.Trace(tmp_path / "tune-a.nc", {"a": 1}, {"value": ("parameter",)}, ["scale"])
+
+    first = trace()
+    first.add(value=[1.0])
+    first.save(change(first.dataset()))
+    with pytest.raises(ValueError, match="is not the trace of a search"):
+        trace()
+
+
+def test_parts_of_results_with_strange_attributes_are_played_again(tmp_path):
+    kept = Parts(tmp_path)
+    kept.write("a", {"x": np.zeros(2)}, 1.0)
+    assert kept.read("a") is not None
+    ds, _ = seal.read_dataset(tmp_path / "parts" / "a.nc")
+    for attrs in ({"name": "a"}, {"name": "a", "run_seconds": "long"}):
+        (tmp_path / "parts" / "a.nc").write_bytes(seal.dataset_bytes(ds.drop_attrs().assign_attrs(attrs)))
+        with pytest.warns(UserWarning, match="does not hold what its name says"):
+            assert kept.read("a") is None
 
 
 def test_states_of_another_form_are_refused(done):
