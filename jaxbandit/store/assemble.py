@@ -67,7 +67,10 @@ def opened(source: pathlib.Path) -> xr.Dataset:
     if not verified:
         warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=2)
     ds = form.in_order(ds)
-    if why := form.problem(ds):
+    why = form.problem(ds)
+    if why is None and not np.isfinite(ds.failed.values).all():  # here, where the values are in memory already
+        why = "`failed` is not finite"
+    if why:
         raise ValueError(
             f"{path} is no dataset of results: {why}; give the directory that `jaxbandit run` wrote, or a dataset as "
             "simulate() returned it"
