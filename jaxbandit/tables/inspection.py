@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from jaxbandit.environments.measured import Truncated, truncated_mean
+from jaxbandit.tables.succession import REPEATED, persistence, repetition
 
 FRACTIONS = (0.1, 0.05, 0.02, 0.01, 0.005)  # of an arm's losses taken as its tail
 LEAST = 10  # with fewer exceedances no tail index is estimated
@@ -16,7 +17,6 @@ INITIAL_SCALE = 4.0  # uniINF's S_1
 LEVEL = 0.95  # coverage of the intervals of tail indices
 DRIFT = 3.0  # standard errors by which estimates at two thresholds may differ
 ENOUGH = 36  # with as many exceedances, three standard errors are at most half of the estimate
-REPEATED = 0.1  # share of entries, beyond chance, that may equal the entry of the round before
 
 
 def hill(values: np.ndarray, count: int) -> float:
@@ -226,7 +226,7 @@ def inspect(losses: np.ndarray, arms: Sequence[str], fractions: Sequence[float] 
     best = int(ranked[0])
     gap, gap_z = _gap(table, int(ranked[0]), int(ranked[1])) if len(columns) > 1 else (math.nan, math.nan)
     tail_index, (tail_low, tail_high), tail_count, stable = _tails(columns, fractions)
-    repeated, by_chance = _repetition(table, columns)
+    repeated, by_chance = repetition(table, columns)
     quantiles = tuple(np.quantile(np.abs(table[known]), QUANTILES).tolist())
     return Inspection(
         arms=tuple(arms),
@@ -245,7 +245,7 @@ def inspect(losses: np.ndarray, arms: Sequence[str], fractions: Sequence[float] 
         quantiles=quantiles,
         skipped=tuple(skipped_rounds(size, len(columns), table.shape[0]) for size in quantiles),
         truncated=truncated_mean(columns[best]),
-        persistence=_persistence(table, columns),
+        persistence=persistence(table, columns),
         repeated=repeated,
         repeated_by_chance=by_chance,
     )
@@ -288,49 +288,3 @@ def _medians(rows: np.ndarray) -> np.ndarray:
     """Returns the median of the known entries of each row; NaN if a row has none."""
     known = [row[~np.isnan(row)] for row in rows]
     return np.asarray([np.median(row) if row.size else np.nan for row in known])
-
-
-def _repetition(table: np.ndarray, columns: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Returns the share of entries that equal the one before, and that share in random order, if the first is large.
-
-    Of n entries of an arm, of which m share a value, m (m - 1) / n repeat this value on average in random order.
-    """
-    known = np.isfinite(table[1:]) & np.isfinite(table[:-1])
-    pairs = int(known.sum())
-    repeated = int(((table[1:] == table[:-1]) & known).sum()) / pairs if pairs else 0.0
-    if repeated <= REPEATED:
-        return repeated, 0.0
-    expected = 0.0
-    for column in columns:
-        alike = np.unique(column, return_counts=True)[1].astype(float)
-        expected += float((alike * (alike - 1)).sum()) / column.size
-    return repeated, min(1.0, expected / sum(column.size - 1 for column in columns))
-
-
-def _persistence(table: np.ndarray, columns: Sequence[np.ndarray]) -> float:
-    whole = all(column.size == table.shape[0] for column in columns)
-    tables = [table] if whole else [column[:, None] for column in columns]  # else columns differ in length
-    found = [_rank_correlations(some[:-1], some[1:]) for some in tables if len(some) > 2]
-    known = [value for some in found for value in some[~np.isnan(some)]]
-    return float(np.median(known)) if known else math.nan
-
-
-def _rank_correlations(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Returns the rank correlation of each column of one table with that of another; NaN if a column is constant."""
-    first, second = (ranks - ranks.mean(axis=0) for ranks in (_ranks(one), _ranks(other)))
-    with np.errstate(invalid="ignore"):
-        return (first * second).sum(axis=0) / np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0))
-
-
-def _ranks(table: np.ndarray) -> np.ndarray:
-    """Returns the ranks within each column; tied values share the middle of their ranks."""
-    order = np.argsort(table, axis=0)
-    ordered = np.take_along_axis(table, order, axis=0)
-    place = np.broadcast_to(np.arange(len(table))[:, None], table.shape)
-    differs = ordered[1:] != ordered[:-1]
-    edge = np.ones((1, table.shape[1]), bool)
-    first = np.maximum.accumulate(np.where(np.concatenate([edge, differs]), place, 0), axis=0)
-    last = np.minimum.accumulate(np.where(np.concatenate([differs, edge]), place, len(table))[::-1], axis=0)[::-1]
-    ranks = np.empty(table.shape)
-    np.put_along_axis(ranks, order, 1 + (first + last) / 2, axis=0)
-    return ranks

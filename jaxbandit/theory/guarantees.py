@@ -219,6 +219,9 @@ GUARANTEES: dict[str, Guarantee] = {
 }
 
 
+# Registry names by the names of the classes, in small letters.
+_KEYS = {key.replace("_", ""): key for key in GUARANTEES} | {"gaussianthompson": "thompson"}
+
 # Policies around another one, and what each needs not be given although the policy inside must be.
 _WRAPPERS: dict[str, tuple[str, ...]] = {"delayed": (), "doubling": ("T",)}
 
@@ -252,9 +255,7 @@ def given(label: str) -> tuple[str, ...] | None:
 
 def _given(name: str, rest: str) -> tuple[str, ...] | None:
     """Returns what a policy must be given, by its name or class and by the text behind that, which has its fields."""
-    from jaxbandit.policies import POLICIES  # late: a policy may look up its own guarantee
-
-    key = next((key for key, cls in POLICIES.items() if name in (key, cls.__name__)), name)
+    key = name if name in GUARANTEES else _KEYS.get(name.lower(), name)
     if key not in _WRAPPERS:
         return GUARANTEES[key].given if key in GUARANTEES else None
     inside = re.match(r"[\[(](?:[^(]*[,\s])?policy=(\w+)", rest)

@@ -41,6 +41,11 @@ def test_given_parameters_of_a_label(label, given):
     assert theory.given(label) == given
 
 
+def test_classes_are_given_what_their_registry_names_are_given():
+    for name, cls in jb.POLICIES.items():
+        assert theory.given(cls.__name__) == theory.given(name), name
+
+
 def test_labels_of_studies_say_what_wrapped_policies_are_given():
     policies = [jb.Doubling(jb.UniINF(horizon=60)), *(jb.Delayed(jb.UniINF(horizon=60), delay=n) for n in (4, 5))]
     study = jb.Study(horizon=60, num_seeds=2, policies=policies, environments=[jb.Bernoulli(means=[0.2, 0.8])])
