@@ -63,7 +63,7 @@ def _problems(ds: xr.Dataset, kind: str) -> Iterator[str]:
     for name in ("failed", *(name for name in ds.data_vars if "parameter" in ds[name].dims)):
         if name not in ds or not {*ds[name].dims} <= {*dims, "bin"} or ds[name].dtype.kind not in "iufb":
             yield f"`{name}` is missing, or is no number of a policy, an environment and a parameter"
-    if "failed" in ds and ds.failed.dtype.kind in "iufb" and (np.nan_to_num(ds.failed.values) > MOST).any():
+    if "failed" in ds and ds.failed.dtype.kind in "iufb" and (abs(np.nan_to_num(ds.failed.values)) > MOST).any():
         yield "`failed` holds numbers that count no games"
     if missing := [name for name in ("horizon", "num_seeds") if name not in ds.attrs]:
         yield f"it lacks the attribute `{missing[0]}`"

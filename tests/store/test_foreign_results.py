@@ -52,6 +52,7 @@ CHANGES = {
     "its attribute `study` is no text": lambda ds: ds.assign_attrs(study=3),
     "is no TOML": lambda ds: ds.assign_attrs(study="a = " + "[" * 5_000),
     "`failed` is not finite": lambda ds: ds.assign(failed=ds.failed.where(ds.seed > 0, np.inf)),
+    "its attribute `quick` is no single value": lambda ds: ds.assign_attrs(quick=[1, 2]),
     "its title has 1,000,000 letters": lambda ds: ds.assign_attrs(title="x" * 10**6),
 }
 
@@ -120,7 +121,7 @@ def test_variables_of_another_kind_of_sensitivity_are_not_used(name, tmp_path):
     assert not [path for path in sensitivity.draw({"morris": text}, tmp_path / "figures") if path.stem == "response"]
 
 
-@pytest.mark.parametrize("count", [np.inf, 1e308])
+@pytest.mark.parametrize("count", [np.inf, -np.inf, 1e308, -1e308])
 def test_counts_of_broken_games_are_numbers(count, tmp_path):
     ds = answers.write(tmp_path / "out")["sensitivity/sobol.nc"]
     broken = ds.assign(failed=(("policy", "environment"), [[count, np.nan]]))
