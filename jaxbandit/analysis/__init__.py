@@ -2,12 +2,13 @@
 
 ``statistics`` has error bars for skewed samples, ``growth`` the slopes of regret, ``gaps`` the worst gap of a family of
 environments, ``ranks`` paired tests between policies, ``risk`` lost games and what a win in the mean needs,
-``final`` the summary of a study at its last round, ``rounding`` numbers to the place of their errors, and
-``comparison`` the measured Table 1.
+``final`` the summary of a study at its last round, ``rounding`` numbers to the place of their errors, ``escapes``
+labels that are harmless in tables, and ``comparison`` the measured Table 1.
 """
 
 __all__ = [
     "comparison",
+    "escapes",
     "final",
     "gaps",
     "growth",

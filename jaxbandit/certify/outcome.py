@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from jaxbandit.analysis import escapes
 from jaxbandit.analysis.rounding import short
 from jaxbandit.certify.conditional import CONDITIONALS
 from jaxbandit.certify.expectations import EXPECTATIONS, verdict
@@ -48,7 +49,8 @@ def tables(ds: xr.Dataset) -> Sequence[Any]:
     for title, heads, rows in listings(ds):
         made.append(Table(*heads, title=title, title_justify="left"))
         for row in rows:
-            made[-1].add_row(*map(Text, row))  # as Text, so that rich does not read brackets as markup
+            # As Text, so that rich does not read brackets as markup.
+            made[-1].add_row(*(Text(escapes.plain(cell)) for cell in row))
     return made
 
 

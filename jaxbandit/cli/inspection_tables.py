@@ -8,7 +8,7 @@ from jaxbandit.cli.layout import facts_table, new_table
 from jaxbandit.tables.inspection import LEVEL, Inspection
 
 MOST = 1_000  # arms that are listed, those of the least mean
-STYLES = {"holds": "green", "covered": "green", "fails": "red", "unclear": "yellow"}
+STYLES = {"holds": "green", "covered": "green", "fails": "red", "unclear": "yellow", "open": "yellow"}
 
 
 def inspection_tables(name: str, found: Inspection) -> list[Table]:
@@ -20,6 +20,8 @@ def inspection_tables(name: str, found: Inspection) -> list[Table]:
         {
             "table": f"{name}, {rounds:,} rounds x {num_arms} arms",
             "missing entries": f"{found.missing:,}" + (" (a replay needs every entry)" if found.missing else ""),
+            "repeated entries": f"{100 * found.repeated:.0f} % equal the entry of the round before"
+            + (", so the intervals below are too narrow" if found.repeats else ""),
             "gap": f"{found.gap:.4g} between {found.arms[found.best]!r} and the next" if num_arms > 1 else "one arm",
             "50 / 90 / 99 % of |loss|": sizes,
             "rounds uniINF skips": f"about {skipped} of the {rounds:,} if all losses had those sizes",

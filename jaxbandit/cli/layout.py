@@ -39,7 +39,14 @@ class PlainTable(Table):
 
     def add_row(self, *cells: Any, **options: Any) -> None:
         """Adds a row."""
-        super().add_row(*(Text(harmless(cell)) if isinstance(cell, str) else cell for cell in cells), **options)
+        super().add_row(*(_cell(cell) for cell in cells), **options)
+
+
+def _cell(cell: Any) -> Any:
+    """Returns a cell as text without characters that control a terminal; a style that it has is kept."""
+    if isinstance(cell, Text):
+        return Text(harmless(cell.plain), style=cell.style, spans=cell.spans)
+    return Text(harmless(cell)) if isinstance(cell, str) else cell
 
 
 def new_table(*columns: str, title: str = "", right: Sequence[str] = ()) -> Table:
@@ -56,7 +63,7 @@ def facts_table(facts: dict[str, str]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(Text(name, style="bold"), Text(value))
+        table.add_row(Text(harmless(name), style="bold"), Text(harmless(value)))
     return table
 
 
@@ -106,7 +113,7 @@ def say_place(console: Console, kind: str, path: object) -> None:
 
 def say_next(console: Console, command: str) -> None:
     """Prints the command that usually follows."""
-    console.print(Text.assemble(("next: ", "bold"), command), highlight=False, soft_wrap=True)
+    console.print(Text.assemble(("next: ", "bold"), harmless(command)), highlight=False, soft_wrap=True)
 
 
 def print_json(

@@ -150,7 +150,9 @@ def _say_cells(console: Console, report: Report) -> None:
 
 def _heading(study: Study) -> Text:
     """Returns title and size of a study; as text, because rich would read brackets as markup."""
-    return Text.assemble((study.title, "bold"), f"  ({study.horizon:,} rounds, {_count(study.num_seeds, 'seed')})")
+    return Text.assemble(
+        (layout.harmless(study.title), "bold"), f"  ({study.horizon:,} rounds, {_count(study.num_seeds, 'seed')})"
+    )
 
 
 def _count(number: int, noun: str) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.text import Text
 
 from jaxbandit import outputs
 from jaxbandit.checks import safe_name
@@ -181,7 +180,7 @@ def _searched(
 ) -> list["Found"]:
     """Runs all searches of a study with a progress bar for each, and says how long each took."""
     directory.mkdir(parents=True, exist_ok=True)
-    console.print(Text(study.title, style="bold"), highlight=False)
+    layout.say(console, study.title, style="bold")
     found, began = [], time.perf_counter()
     for one in search(study, directory, engine=Engine(progress=not console.quiet), stop=stop):
         found.append(one)

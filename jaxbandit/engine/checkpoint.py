@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import io
 import json
+import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -105,6 +106,15 @@ def unpack(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     digest, content = data[len(MAGIC) : len(MAGIC) + 32], data[len(MAGIC) + 32 :]
     if not data.startswith(MAGIC) or hashlib.sha256(content).digest() != digest:
         raise ValueError("the checkpoint is incomplete or damaged")
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    return arrays, json.loads(arrays.pop("header").tobytes())
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                raise ValueError("it is compressed, and could be of any size")
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(arrays.pop("header").tobytes())
+    except Exception as error:  # the libraries raise errors of many kinds for content that ``pack`` did not write
+        raise ValueError(f"the checkpoint cannot be used ({type(error).__name__}: {error})") from None
+    if not isinstance(about, dict):
+        raise ValueError("the checkpoint cannot be used (its description is no table)")
+    return arrays, about

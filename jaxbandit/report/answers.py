@@ -12,7 +12,7 @@ from jaxbandit.report.panel import Panel, Render
 from jaxbandit.report.sensitivity import panel as sensitivity_panel
 from jaxbandit.report.sensitivity import remarks
 from jaxbandit.search import study as search_study
-from jaxbandit.sensitivity.run import FOLDER, STUDY
+from jaxbandit.sensitivity.run import FOLDER
 
 COMMON = (
     "title",
@@ -49,7 +49,6 @@ class Answers:
 def answers(directory: pathlib.Path, render: Render) -> Answers | None:
     """Makes the panels of a directory; returns None if it holds no answers."""
     panels, troubles, commands, kept = [], [], [], []
-    study = ""
     if (directory / FOLDER).is_dir():
         results = _sensitivity(directory)
         if results:
@@ -57,8 +56,6 @@ def answers(directory: pathlib.Path, render: Render) -> Answers | None:
             troubles += [sentence for ds in results.values() for sentence in remarks(ds)]
             commands.append("sensitivity")
             kept += list(results.values())
-            asked = directory / FOLDER / STUDY
-            study = asked.read_text(encoding="utf-8") if asked.is_file() else ""
     found = search_study.load(directory)
     for command, make in (("tune", searches.tuning), ("worst", searches.worst)):
         mine = [one for one in found if (command == "tune") == ("tuned" in one.ds)]
@@ -70,7 +67,8 @@ def answers(directory: pathlib.Path, render: Render) -> Answers | None:
     if not kept:
         return None
     attrs = {name: value for ds in reversed(kept) for name, value in ds.attrs.items()}
-    study = study or str(attrs.get("study", ""))
+    # Verified with its dataset, unlike the file sensitivity/study.toml, which may be a link to anything.
+    study = next((text for ds in kept if (text := ds.attrs.get("study"))), "")
     quick = any(ds.attrs.get("quick") for ds in kept)
     if quick:
         troubles.insert(0, f"{' and '.join(commands)}: a quick run, cut down by --quick, so nothing is claimed")

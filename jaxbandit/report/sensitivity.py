@@ -99,7 +99,7 @@ def _part(kind: str, ds: xr.Dataset) -> dict[str, Any]:
         "noise": f"{noise[0][0].upper()}{noise[0][1:]}." if noise else "",
         "columns": list(columns),
         "rows": rows,
-        "curves": "response" in ds,
+        "curves": kind == "sobol",
         "level": f"{100 * LEVEL:g} %",
     }
 

@@ -98,7 +98,7 @@ class Player:
             lanes = []
             for lane, (n, seed) in enumerate(zip(about["cell_of"], about["seed_of"], strict=True)):
                 cell = members[n]
-                if cell and left[cell.name][seed - cell.first]:
+                if cell and cell.first <= seed < cell.last and left[cell.name][seed - cell.first]:
                     left[cell.name][seed - cell.first] = False
                     lanes.append(lane)
             if lanes:

@@ -41,7 +41,7 @@ def is_done(path: pathlib.Path, store: Store, rounds: Mapping[str, tuple[int, ..
     """
     try:
         _, about = unpack(seal.read_bytes(path))
-        names, recorded = about["cells"], tuple(about["rounds"])
+        names, recorded = _texts(about["cells"]), tuple(about["rounds"])
     except FileNotFoundError:
         return False
     except (ValueError, KeyError, TypeError):
@@ -61,6 +61,11 @@ def read_part(path: pathlib.Path, cell: Cell) -> Part | None:
             raise ValueError("another cell's")
         variables = {name: arrays.pop(name) for name in list(arrays) if name.startswith("variable.")}
         named = {name.removeprefix("variable."): values for name, values in variables.items()}
+        if seeds.ndim != 1 or seeds.dtype.kind not in "iu" or not {"regret", "loss", "pulls"} <= set(named):
+            raise ValueError("no seeds, or no results")
+        if any(values.shape[:1] != seeds.shape or values.dtype.kind not in "iuf" for values in named.values()):
+            raise ValueError("results of other seeds")
+        _check_lanes(arrays, seeds.size)
         return Part(seeds, named, Snapshot.from_arrays(about["t"], about["reached"], arrays))
     except FileNotFoundError:
         return None
@@ -74,8 +79,14 @@ def read_checkpoint(path: pathlib.Path) -> tuple[Snapshot, dict[str, Any]] | Non
     """Reads a checkpoint and its description. Deletes it with a warning if it is damaged; then it returns None."""
     try:
         arrays, about = unpack(seal.read_bytes(path))
-        if not {"cells", "cell_of", "seed_of"} <= set(about):
+        cells, cell_of, seed_of = _texts(about["cells"]), _wholes(about["cell_of"]), _wholes(about["seed_of"])
+        if (
+            max(cell_of) >= len(cells)
+            or len(cell_of) != len(seed_of)
+            or len(_wholes([about["t"], about["reached"]])) != 2
+        ):
             raise ValueError("no checkpoint")
+        _check_lanes(arrays, len(cell_of))
         return Snapshot.from_arrays(about["t"], about["reached"], arrays), about
     except FileNotFoundError:
         return None
@@ -83,6 +94,26 @@ def read_checkpoint(path: pathlib.Path) -> tuple[Snapshot, dict[str, Any]] | Non
         warnings.warn(f"{path} is damaged; this run deletes it and starts its games again", stacklevel=2)
         delete(path)
         return None
+
+
+def _check_lanes(arrays: Mapping[str, np.ndarray], count: int) -> None:
+    """Raises ``ValueError`` unless arrays hold numbers and end in an axis of so many lanes."""
+    if any(array.shape[-1:] != (count,) or array.dtype.kind not in "iufb" for array in arrays.values()):
+        raise ValueError("arrays of other lanes")
+
+
+def _texts(values: Any) -> list[str]:
+    """Returns a list of text; raises ``ValueError`` if it is none."""
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError("no list of text")
+    return values
+
+
+def _wholes(values: Any) -> list[int]:
+    """Returns a list of whole numbers of at least 0; raises ``ValueError`` if it is none."""
+    if not isinstance(values, list) or not all(type(value) is int and value >= 0 for value in values):
+        raise ValueError("no list of whole numbers")
+    return values
 
 
 def delete(path: pathlib.Path) -> None:

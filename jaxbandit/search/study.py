@@ -105,7 +105,7 @@ def load(directory: str | os.PathLike) -> list[Found]:
         except (OSError, ValueError) as error:
             warnings.warn(f"{path} {error}; this file is not used", stacklevel=2)
             continue
-        if ds.attrs.get(DONE) and "policy" in ds.attrs:  # not the trace of one horizon of several
+        if np.any(ds.attrs.get(DONE, 0)) and "policy" in ds.attrs:  # not the trace of one horizon of several
             if why := next(_problems(ds), None):
                 warnings.warn(f"{path} cannot be used: {why}; this file is not used", stacklevel=2)
                 continue

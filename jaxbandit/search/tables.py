@@ -8,7 +8,7 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
-from jaxbandit.analysis import rounding
+from jaxbandit.analysis import escapes, rounding
 from jaxbandit.dataset.labels import shown
 from jaxbandit.search.study import Found
 
@@ -30,9 +30,9 @@ def tune_table(found: Sequence[Found]) -> Table:
         for n, name in enumerate(ds.parameter.values):
             at = ds.sel(parameter=name)
             edge = " (edge)" if at_edge(float(at.tuned), float(at.low), float(at.high)) else ""
-            row = [str(name), f"{float(at.default):.4g}", f"{float(at.tuned):.4g}{edge}"]
+            row = [_text(str(name)), f"{float(at.default):.4g}", f"{float(at.tuned):.4g}{edge}"]
             bounds = f"{float(at.low):.4g} to {float(at.high):.4g}"
-            table.add_row(Text(shown(one.policy) if n == 0 else ""), *row, bounds, *(numbers if n == 0 else [""] * 3))
+            table.add_row(_text(shown(one.policy) if n == 0 else ""), *row, bounds, *(numbers if n == 0 else [""] * 3))
     return table
 
 
@@ -53,7 +53,7 @@ def worst_table(found: Sequence[Found]) -> Table:
             unit = " of the bound" if one.ds.attrs.get("objective") == "ratio" else ""
             thought = _short(at.searched) + unit
             numbers = [_interval(at, "regret"), thought, _short(at.given_regret), _short(at.bound)]
-            row = [Text(shown(one.policy)), Text(shown(one.environment)), f"T = {int(at.horizon):,}", Text(instance)]
+            row = [_text(shown(one.policy)), _text(shown(one.environment)), f"T = {int(at.horizon):,}", _text(instance)]
             table.add_row(*row, *numbers)
     return table
 
@@ -108,6 +108,11 @@ def worst_json(found: Sequence[Found]) -> list[dict[str, Any]]:
 def by_horizon(ds: xr.Dataset) -> list[xr.Dataset]:
     """Splits the dataset that ``worst`` returned by horizon."""
     return [ds.isel(horizon=n) for n in range(ds.sizes["horizon"])] if "horizon" in ds.dims else [ds]
+
+
+def _text(label: str) -> Text:
+    """Returns a label for a terminal: neither rich's markup nor a control character in it has an effect."""
+    return Text(escapes.plain(label))
 
 
 def _values(values: xr.DataArray) -> dict[str, float]:

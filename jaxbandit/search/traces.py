@@ -73,8 +73,12 @@ class Trace:
         try:
             ds = read(path)
             said = json.loads(ds.attrs["about"])
-        except (OSError, KeyError, ValueError) as error:
-            reason = str(error).splitlines()[0]
+            if not isinstance(said, dict):
+                raise ValueError("its settings are no table")
+            if wrong := self._misfit(ds):
+                raise ValueError(f"`{wrong}` is missing or has other dimensions")
+        except (OSError, KeyError, ValueError, TypeError, RecursionError) as error:
+            reason = seal.first_line(error)
             raise ValueError(
                 f"{path} is not the trace of a search ({reason}); choose another directory (--out), or move the file"
             ) from None
@@ -100,6 +104,13 @@ class Trace:
                 "it; choose another directory (--out), or delete the file"
             )
         self.rows = [{name: ds[name].values[n] for name in self._dims} for n in range(ds.sizes.get("step", 0))]
+
+    def _misfit(self, ds: xr.Dataset) -> str | None:
+        """Returns a variable of the rows that a dataset with steps does not hold in the form that ``add`` takes."""
+        if not ds.sizes.get("step"):
+            return None
+        wanted = {name: ("step", *dims) for name, dims in self._dims.items()}
+        return next((name for name, dims in wanted.items() if name not in ds or ds[name].dims != dims), None)
 
 
 def read(path: pathlib.Path) -> xr.Dataset:

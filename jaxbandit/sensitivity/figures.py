@@ -70,7 +70,7 @@ def draw(
     made = []
     for kind, ds in results.items():
         made.append(bar_chart(ds, directory / f"{kind}.{first}", also=also))
-        if "response" in ds:
+        if kind == "sobol":
             made.append(response_curves(ds, directory / f"response.{first}", also=also))
     return [path.with_suffix(f".{ending}") for path in made for ending in formats]
 

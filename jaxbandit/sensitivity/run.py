@@ -26,7 +26,7 @@ from jaxbandit.studies.study import Study
 from jaxbandit.version import __version__, commit
 
 FOLDER = "sensitivity"
-STUDY = "study.toml"  # the study file, beside the results
+STUDY = "study.toml"  # the study file, for readers; its text is also in the results
 KINDS = {"local": "local sensitivity", "sobol": "Sobol' indices", "morris": "Morris screening"}
 
 
@@ -76,8 +76,9 @@ def run(
     results = {}
     with store.locked():
         folder.mkdir(exist_ok=True)
-        if not study.held_tables():
-            store.write(folder / STUDY, study.toml().encode())
+        text = "" if study.held_tables() else study.toml()
+        if text:
+            store.write(folder / STUDY, text.encode())
         for kind, play in _asked(study, section).items():
             path, key = folder / f"{kind}.nc", digest(first_names(_about(kind, study, section, pairs) | platforms))
             kept = _read(path)
@@ -87,7 +88,7 @@ def run(
             if not there:
                 about = {"jaxbandit": __version__, "commit": commit(), "quick": int(study.is_quick)}
                 finished = Kept(store.directory, kind, key)
-                ds = play(engine, finished).assign_attrs(title=study.title, key=key, **about)
+                ds = play(engine, finished).assign_attrs(title=study.title, key=key, study=text, **about)
                 store.write(path, seal.dataset_bytes(ds))
                 finished.forget()
             results[kind] = load(directory)[kind]

@@ -9,7 +9,7 @@ import xarray as xr
 from rich.table import Table
 from rich.text import Text
 
-from jaxbandit.analysis import rounding
+from jaxbandit.analysis import escapes, rounding
 from jaxbandit.dataset.labels import shown
 from jaxbandit.sensitivity.figures import labelled, short
 from jaxbandit.store import form
@@ -33,6 +33,8 @@ COLUMNS = {
         "noise in mu*": ("noise",),
     },
 }
+
+MOST = 2**53  # larger counts of games are no whole numbers in float64
 
 _BINS = ("response", "response_stderr", "response_value")  # of Sobol' indices, along ``bin``
 _OTHERS = {  # besides the columns
@@ -61,11 +63,13 @@ def _problems(ds: xr.Dataset, kind: str) -> Iterator[str]:
     for name in ("failed", *(name for name in ds.data_vars if "parameter" in ds[name].dims)):
         if name not in ds or not {*ds[name].dims} <= {*dims, "bin"} or ds[name].dtype.kind not in "iufb":
             yield f"`{name}` is missing, or is no number of a policy, an environment and a parameter"
+    if "failed" in ds and ds.failed.dtype.kind in "iufb" and (abs(np.nan_to_num(ds.failed.values)) > MOST).any():
+        yield "`failed` holds numbers that count no games"
     if missing := [name for name in ("horizon", "num_seeds") if name not in ds.attrs]:
         yield f"it lacks the attribute `{missing[0]}`"
     if kind != "local sensitivity" and "band" not in ds.attrs:
         yield "it lacks the attribute `band`"
-    yield from form.attribute_problems(ds.attrs, ("title", "key", "band"), ("horizon", "num_seeds"))
+    yield from form.attribute_problems(ds.attrs, ("title", "key", "band", "study"), ("horizon", "num_seeds"))
 
 
 def table(ds: xr.Dataset) -> Table:
@@ -81,7 +85,7 @@ def table(ds: xr.Dataset) -> Table:
         if row.get("extrapolated"):
             cells[3] += " removed"
         names = (shown(row["policy"]), shown(row["environment"]), str(row["parameter"]))
-        made.add_row(*map(Text, names), *cells)
+        made.add_row(*(Text(escapes.plain(name)) for name in names), *cells)
     return made
 
 
@@ -90,7 +94,7 @@ def remarks(ds: xr.Dataset) -> Iterator[str]:
     failed = int(np.nansum(ds.failed.values))
     if failed:
         yield f"broken games: {failed:,}, whose state was not finite (see `failed`)"
-    if "noise_variance" in ds:
+    if ds.attrs["kind"] == "Sobol' indices":
         share = ds.noise_variance / (ds.noise_variance + ds.variance)
         yield f"noise was at most {100 * float(share.max()):.1f} % of the variance over the box and has been subtracted"
 

@@ -12,6 +12,7 @@ import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
+from jaxbandit.checks import total_memory
 from jaxbandit.dataset import labels
 from jaxbandit.store import cellfile, form, seal
 from jaxbandit.store.cellfile import Header
@@ -45,7 +46,13 @@ def load(directory: str | os.PathLike) -> xr.Dataset:
 def opened(source: pathlib.Path) -> xr.Dataset:
     """Opens the results of `run`: the cells of its directory or, if there are none, the dataset in one file."""
     if source.is_dir() and Store(source).manifest() is not None:
-        return load(source).load()
+        ds = load(source)
+        if ds.nbytes > total_memory():
+            raise ValueError(
+                f"the results in {source} take {ds.nbytes:,} bytes, and this machine has {total_memory():,.0f}; open "
+                f"them with jb.load({str(source)!r}), which reads only the values that you use"
+            )
+        return ds.load()
     path = source / "dataset.nc" if source.is_dir() else source
     if not path.is_file():
         raise ValueError(f"{path} does not exist; give the directory that `jaxbandit run` wrote, or a dataset (.nc)")
@@ -60,7 +67,10 @@ def opened(source: pathlib.Path) -> xr.Dataset:
     if not verified:
         warnings.warn(f"{path} is unverified: it has no digest, so damage would not be seen", stacklevel=2)
     ds = form.in_order(ds)
-    if why := form.problem(ds):
+    why = form.problem(ds)
+    if why is None and not np.isfinite(ds.failed.values).all():  # here, where the values are in memory already
+        why = "`failed` is not finite"
+    if why:
         raise ValueError(
             f"{path} is no dataset of results: {why}; give the directory that `jaxbandit run` wrote, or a dataset as "
             "simulate() returned it"
@@ -94,7 +104,14 @@ def assembled(store: Store, manifest: dict[str, Any], headers: Sequence[Header])
     coords = {name: (tuple(said["dims"]), _values(said["values"])) for name, said in manifest["coords"].items()}
     seeds = np.asarray([[sum(piece.last - piece.first for piece in cell) for cell in row] for row in pieces])
     if not summary:
-        coords["seed"] = (("seed",), np.arange(max(map(max, asked))))
+        most = max(map(max, asked))
+        if 8 * most * len(rounds) > total_memory():
+            raise StoreError(
+                f"{store.directory / 'store.json'} asks for {most:,} seeds: the regret of one pair would take "
+                f"{8 * most * len(rounds):,} bytes, and this machine has {total_memory():,.0f}. If that number of "
+                "seeds is wrong, move store.json away and run the study again; the cells beside it are kept"
+            )
+        coords["seed"] = (("seed",), np.arange(most))
     else:
         coords["quantile"] = (("quantile",), np.asarray(labels.QUANTILES))
     ds = xr.Dataset(coords=coords)

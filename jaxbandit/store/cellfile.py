@@ -1,6 +1,5 @@
 """The file of a cell: a netCDF file with a header, the results and the last state of the games."""
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -136,7 +135,7 @@ def read_header(path: pathlib.Path) -> Header:
     """
     found = seal.read(path)
     try:
-        with _open(found.content) as file:
+        with seal.opened(found.content) as file:
             if MARK not in file.attrs:
                 raise BadFileError("is no cell of a jaxbandit study")
             expected = FORMAT if found.verified else UNSEALED
@@ -201,22 +200,15 @@ def _contradictions(header: Header, file: Any) -> Iterator[str]:
             yield f"{name} holds no numbers"
 
 
-@contextlib.contextmanager
-def _open(content: bytes) -> Iterator[Any]:
-    """Opens verified bytes, in memory, so that nothing can change between the comparison and the reading."""
-    import h5py
-
-    with h5py.File(io.BytesIO(content), "r") as file:
-        yield file
-
-
 def _read(header: Header, take: Any) -> Any:
     """Returns ``take(file)`` of a cell, if its content is still the one that the header was read from."""
+    import h5py
+
     try:
         found = seal.read(header.path)
         if found.digest != header.digest:
             raise BadFileError("has changed since it was opened")
-        with _open(found.content) as file:
+        with h5py.File(io.BytesIO(found.content), "r") as file:  # checked when its header was read
             return take(file)
     except (OSError, KeyError, ValueError, RuntimeError) as error:
         said = str(error) if isinstance(error, BadFileError) else f"is damaged ({seal.first_line(error)})"
@@ -249,13 +241,13 @@ def read_state(header: Header) -> Snapshot:
     """Reads the state of a cell's games after its last round."""
     try:
         arrays, about = unpack(read_part(header, _PACKED).tobytes())
+        return Snapshot.from_arrays(about["t"], about["reached"], arrays)
     except BadFileError:
         raise
-    except ValueError as error:
+    except (ValueError, KeyError) as error:
         raise BadFileError(
             f"the states in {header.path} are damaged ({error}); delete it and run the study again"
         ) from None
-    return Snapshot.from_arrays(about["t"], about["reached"], arrays)
 
 
 def final_moments(regret: np.ndarray) -> tuple[float, float, float, float]:

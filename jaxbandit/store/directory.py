@@ -73,7 +73,8 @@ class Store:
             for path in (self.cells, self.parts, self.checkpoints):
                 path.mkdir(parents=True, exist_ok=True)
             probe = self.directory / f".probe.{_writer()}.tmp"
-            probe.write_bytes(b"")
+            probe.unlink(missing_ok=True)
+            probe.touch(exist_ok=False)
             probe.unlink()
         except OSError as error:
             raise StoreError(
@@ -167,7 +168,8 @@ class Store:
         temporary = path.with_name(f".{path.name}.{_writer()}.tmp")
         try:
             try:
-                with temporary.open("wb") as file:
+                temporary.unlink(missing_ok=True)  # of an earlier process of this name, or a link that leads elsewhere
+                with temporary.open("xb") as file:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
@@ -249,6 +251,8 @@ def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
+        return False
+    except OverflowError:  # no number of a process
         return False
     except OSError:
         return True

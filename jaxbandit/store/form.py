@@ -64,6 +64,9 @@ def label_problems(ds: xr.Dataset, dims: Sequence[str]) -> Iterator[str]:
 
 def attribute_problems(attrs: Mapping[str, Any], texts: Sequence[str], wholes: Sequence[str]) -> Iterator[str]:
     """Yields what is wrong with attributes, if they are there: their types, and the length of the title."""
+    for name, value in attrs.items():
+        if isinstance(value, list | tuple | np.ndarray):
+            yield f"its attribute `{name}` is no single value"
     for name in (name for name in texts if name in attrs):
         if not isinstance(attrs[name], str):
             yield f"its attribute `{name}` is no text"

@@ -29,10 +29,11 @@ class Parts:
         except seal.BadFileError as error:
             warnings.warn(f"{path} {error}; its games are played again", stacklevel=3)
             return None
-        if not verified or ds.attrs.get("name") != name:
+        seconds = ds.attrs.get("run_seconds")
+        if not verified or ds.attrs.get("name") != name or not isinstance(seconds, int | float | np.number):
             warnings.warn(f"{path} does not hold what its name says; its games are played again", stacklevel=3)
             return None
-        return {str(key): values.values for key, values in ds.items()}, float(ds.attrs["run_seconds"])
+        return {str(key): values.values for key, values in ds.items()}, float(seconds)
 
     def write(self, name: str, arrays: Arrays, seconds: float) -> None:
         """Writes a part, either whole or not at all."""

@@ -8,6 +8,7 @@ sealed file whose seal was damaged has another length, so it never passes for an
 A seal finds damage. It is no signature: whoever writes a file can also seal it.
 """
 
+import contextlib
 import hashlib
 import io
 import json
@@ -15,8 +16,10 @@ import os
 import pathlib
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jaxbandit.checks import total_memory
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -87,9 +90,50 @@ def read_dataset(path: pathlib.Path) -> tuple["xr.Dataset", bool]:
 
     found = read(path)
     try:
+        with opened(found.content):
+            pass
         return xr.load_dataset(io.BytesIO(found.content), engine="h5netcdf"), found.verified
+    except BadFileError:
+        raise
     except Exception as error:  # the libraries below raise errors of many kinds for content that they do not know
         raise BadFileError(f"is no dataset ({first_line(error)})") from None
+
+
+@contextlib.contextmanager
+def opened(content: bytes) -> Iterator[Any]:
+    """Opens verified bytes with HDF5, in memory, so that nothing can change between the comparison and the reading.
+
+    Raises ``BadFileError`` if numbers lie outside of these bytes, or would take more memory than this machine has. An
+    array of HDF5 may name any file of the machine as the place of its numbers, and this package writes no such array.
+    """
+    import h5py
+
+    with h5py.File(io.BytesIO(content), "r") as file:
+        if wrong := next(_elsewhere(file.id), None):
+            raise BadFileError(f"cannot be used: {wrong}")
+        yield file
+
+
+def _elsewhere(file: Any) -> Iterator[str]:
+    """Yields why the numbers of an HDF5 file are not all in it, or do not fit into memory."""
+    from h5py import h5d, h5l, h5o  # pyright: ignore[reportAttributeAccessIssue] (compiled)
+
+    links: list[tuple[bytes, Any]] = []
+    file.links.visit(lambda name, info: links.append((name, info.type)), info=True)
+    total = 0
+    for name, kind in links:
+        if kind != h5l.TYPE_HARD:
+            yield f"{name.decode(errors='replace')!r} in it is a link"
+            continue
+        array = h5o.open(file, name)
+        if not isinstance(array, h5d.DatasetID) or array.get_offset() is not None:  # a place in this file
+            continue
+        made = array.get_create_plist()
+        if made.get_layout() == h5d.VIRTUAL or made.get_external_count():
+            yield f"the numbers of {name.decode(errors='replace')!r} lie in another file"
+        total += array.get_space().get_simple_extent_npoints() * array.get_type().get_size()
+    if total > total_memory():
+        yield f"its arrays would take {total:,} bytes, and this machine has {total_memory():,.0f}"
 
 
 def dataset_bytes(ds: "xr.Dataset") -> bytes:
@@ -103,6 +147,8 @@ def read_bytes(path: pathlib.Path) -> bytes:
         about = os.stat(path)
         if not stat.S_ISREG(about.st_mode):
             raise BadFileError("is no regular file")
+        if about.st_size > total_memory():
+            raise MemoryError
         return path.read_bytes()
     except FileNotFoundError:
         raise

@@ -10,6 +10,7 @@ References:
 
 import dataclasses
 import math
+import re
 
 from jaxbandit.theory.orders import ASSUMPTIONS as ASSUMPTIONS
 from jaxbandit.theory.orders import Exponent as Exponent
@@ -218,6 +219,12 @@ GUARANTEES: dict[str, Guarantee] = {
 }
 
 
+# Registry names by the names of the classes, in small letters.
+_KEYS = {key.replace("_", ""): key for key in GUARANTEES} | {"gaussianthompson": "thompson"}
+
+# Policies around another one, and what each needs not be given although the policy inside must be.
+_WRAPPERS: dict[str, tuple[str, ...]] = {"delayed": (), "doubling": ("T",)}
+
 # Rows of policies with other parameters than the default ones: the parameters in words, and the row.
 OTHERWISE = {"ape2": ("with a Pareto or Fréchet perturbation", APE2_HEAVY)}
 
@@ -231,6 +238,26 @@ def of(label: str) -> Guarantee | None:
 
 
 def given(label: str) -> tuple[str, ...] | None:
-    """Returns what a policy must be given, by its label; None if it is unknown, or depends on a policy inside."""
-    row = of(label)
-    return None if row is None or "[policy=" in label else row.given
+    """Returns what a policy must be given, by its label; None if that is unknown.
+
+    A delayed policy must be given what the policy inside must be given. The doubling trick needs no T. The label names
+    the policy inside by its registry name or by its class.
+
+    Example:
+      >>> given("uniinf[initial_scale=4]"), given("doubling[policy=uniinf]")
+      (('T', 'unit'), ('unit',))
+      >>> given("delayed[policy=HTINF(moment_order=1.5, moment_bound=1),delay=5]")
+      ('α', 'σ')
+    """
+    head = re.match(r"\w*", label)
+    return _given(head[0], label[head.end() :]) if head else None
+
+
+def _given(name: str, rest: str) -> tuple[str, ...] | None:
+    """Returns what a policy must be given, by its name or class and by the text behind that, which has its fields."""
+    key = name if name in GUARANTEES else _KEYS.get(name.lower(), name)
+    if key not in _WRAPPERS:
+        return GUARANTEES[key].given if key in GUARANTEES else None
+    inside = re.match(r"[\[(](?:[^(]*[,\s])?policy=(\w+)", rest)
+    needed = _given(inside[1], rest[inside.end() :]) if inside else None
+    return None if needed is None else tuple(letter for letter in needed if letter not in _WRAPPERS[key])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jaxbandit.cli import entry as cli
+from jaxbandit.cli import layout
 from tests.support.tables import write
 
 
@@ -32,6 +33,25 @@ def test_inspect_prints_the_facts_and_leaves_a_picture(tmp_path, monkeypatch, ca
     assert f"{np.nanmean(losses[:, 2]):.5g}" in out
     assert re.search(r"rounds uniINF skips +about all / all / all of the 2,000 if", out)
     assert (tmp_path / "results" / "inspect-latency.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_inspect_says_that_repeated_rows_make_intervals_too_narrow(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    losses = np.repeat((1 - rng.random((100, 2))) ** (-1 / 1.5), 7, axis=0)
+    _, out, _ = inspected(monkeypatch, capsys, str(write(tmp_path, "npy", losses)))
+    assert "86 % equal the entry of the round before, so the intervals below are too narrow" in out
+    _, out, _ = inspected(monkeypatch, capsys, str(write(tmp_path, "npy", losses[::7])))
+    assert "0 % equal the entry of the round before" in out and "too narrow" not in out
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")  # the figure has no sign for it
+def test_names_of_arms_do_not_control_the_terminal(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(layout, "on_terminal", lambda: True)
+    (tmp_path / "a.csv").write_text("a\x1b]0;x\x07,b\n" + "1,2\n3,4\n" * 50)
+    code, out, err = inspected(monkeypatch, capsys, "a.csv")
+    assert "\x1b]" not in out + err and "\x07" not in out + err and (code == 2 or "]0;x" in out)
 
 
 def test_inspect_ends_with_the_message_of_a_bad_table(tmp_path, monkeypatch, capsys):

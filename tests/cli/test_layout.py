@@ -1,6 +1,8 @@
 """Tables in every width: nothing that tells rows apart is cut."""
 
+import dataclasses
 import io
+import pathlib
 import re
 import sys
 
@@ -9,6 +11,10 @@ from rich.console import Console
 
 from jaxbandit import progress
 from jaxbandit.cli import errors, layout
+from jaxbandit.search import tables as search_tables
+from jaxbandit.search.study import Found
+from jaxbandit.sensitivity import tables as sensitivity_tables
+from tests.support import answers
 
 LABELS = ["uniinf[initial_scale=0.25]", "uniinf[initial_scale=16]", "a policy with a long name of its own"]
 
@@ -43,6 +49,40 @@ def test_a_pipe_gets_plain_lines():
     assert lines[2] == "uniinf[initial_scale=0.25]            0.5 ± 0.1  0 % (0 to 5.6)"
     assert len(lines) == 2 + len(LABELS)
     assert lines == [line.rstrip() for line in lines]
+
+
+ESCAPE = "\x1b]0;x\x07\u202e[/]"  # sets the title of the window, turns the line round, and ends a markup of rich
+
+
+def escaping_tables():
+    """Tables of sensitivity, tune and worst, with labels from files that would control the terminal."""
+    found = [
+        (ds, Found(f"p{ESCAPE}", f"e{ESCAPE}", ds, pathlib.Path("x.nc"))) for ds in (answers.tuned(), answers.worst())
+    ]
+    (tuned, one), (worst, other) = found
+    named = {"policy": [f"p{ESCAPE}"], "parameter": [f"x{ESCAPE}", "y"], "environment": [f"e{ESCAPE}", "f"]}
+    yield search_tables.tune_table([dataclasses.replace(one, ds=tuned.assign_coords(parameter=named["parameter"]))])
+    yield search_tables.worst_table([dataclasses.replace(other, ds=worst.assign_coords(parameter=[f"x{ESCAPE}"]))])
+    for kind in sensitivity_tables.COLUMNS:
+        yield sensitivity_tables.table(answers.sensitivity(kind).assign_coords(named))
+    yield layout.facts_table({f"p{ESCAPE}": f"e{ESCAPE}"})
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("width", [40, 300])
+def test_labels_of_files_do_not_control_the_terminal(terminal, width, monkeypatch):
+    monkeypatch.setattr(layout, "on_terminal", lambda: terminal)
+    for one in escaping_tables():
+        out = io.StringIO()
+        layout.show(Console(file=out, width=width, force_terminal=False), one)
+        said = out.getvalue()
+        assert "]0;x" in said and "[/]" in said
+        assert not {"\x1b", "\x07", "\u202e"} & set(said)
+
+
+def test_the_next_command_does_not_control_the_terminal(capsys):
+    layout.say_next(layout.make_console(), f"jaxbandit report '{ESCAPE}'")
+    assert not {"\x1b", "\x07", "\u202e"} & set(capsys.readouterr().out)
 
 
 def test_errors_are_wrapped_at_words_and_end_with_the_remedy(monkeypatch, capsys):

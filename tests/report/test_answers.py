@@ -142,9 +142,8 @@ def keep(directory, *, results=None, searches=None):
     if results:
         (directory / "sensitivity").mkdir(parents=True)
         for kind, ds in results.items():
-            marked = ds.assign_attrs(key="of the study")
+            marked = ds.assign_attrs(key="of the study", study='title = "what <matters>"\n')
             (directory / "sensitivity" / f"{kind}.nc").write_bytes(seal.dataset_bytes(marked))
-        (directory / "sensitivity" / "study.toml").write_text('title = "what <matters>"\n', encoding="utf-8")
     for name, ds in (searches or {}).items():
         (directory / f"{name}.nc").write_bytes(seal.dataset_bytes(ds))
     return directory

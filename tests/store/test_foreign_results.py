@@ -51,6 +51,8 @@ CHANGES = {
     "two labels along `policy` are equal": lambda ds: ds.assign_coords(policy=["a", "a"]),
     "its attribute `study` is no text": lambda ds: ds.assign_attrs(study=3),
     "is no TOML": lambda ds: ds.assign_attrs(study="a = " + "[" * 5_000),
+    "`failed` is not finite": lambda ds: ds.assign(failed=ds.failed.where(ds.seed > 0, np.inf)),
+    "its attribute `quick` is no single value": lambda ds: ds.assign_attrs(quick=[1, 2]),
     "its title has 1,000,000 letters": lambda ds: ds.assign_attrs(title="x" * 10**6),
 }
 
@@ -106,6 +108,27 @@ def test_answers_of_another_form_are_not_shown(tmp_path):
     command("report", str(tmp_path / "out"))
     page = (tmp_path / "out" / "report.html").read_text()
     assert all(title in page for title in ("Sensitivity", "Tuning", "Worst cases"))
+
+
+@pytest.mark.parametrize("name", ["noise_variance", "variance", "response"])
+def test_variables_of_another_kind_of_sensitivity_are_not_used(name, tmp_path):
+    ds = answers.write(tmp_path / "out")["sensitivity/morris.nc"]
+    text = ds.assign({name: (("policy", "environment"), [["a", "b"]])})
+    (tmp_path / "out" / "sensitivity" / "morris.nc").write_bytes(seal.dataset_bytes(text))
+    command("report", str(tmp_path / "out"))
+    results = sensitivity.load(tmp_path / "out")
+    assert "<h2>Sensitivity</h2>" in (tmp_path / "out" / "report.html").read_text() and "morris" in results
+    assert not [path for path in sensitivity.draw({"morris": text}, tmp_path / "figures") if path.stem == "response"]
+
+
+@pytest.mark.parametrize("count", [np.inf, -np.inf, 1e308, -1e308])
+def test_counts_of_broken_games_are_numbers(count, tmp_path):
+    ds = answers.write(tmp_path / "out")["sensitivity/sobol.nc"]
+    broken = ds.assign(failed=(("policy", "environment"), [[count, np.nan]]))
+    (tmp_path / "out" / "sensitivity" / "sobol.nc").write_bytes(seal.dataset_bytes(broken))
+    with pytest.warns(UserWarning, match="sobol.nc cannot be used: `failed` holds numbers that count no games"):
+        assert "sobol" not in sensitivity.load(tmp_path / "out")
+    command("report", str(tmp_path / "out"))
 
 
 def test_manifests_whose_coordinates_do_not_fit_are_refused(whole, tmp_path):

@@ -4,6 +4,7 @@ Hill's estimate of 1/a from k Pareto tails is a mean of k exponentials. Seeds ar
 million.
 """
 
+import dataclasses
 import math
 
 import numpy as np
@@ -53,6 +54,51 @@ def test_stability_over_thresholds_is_found_and_missed_at_its_rate():
     assert heavy.assumptions()[0][1] == "holds"
     assert thin.assumptions()[0][1] == "covered"
     assert "lighter than index 2 are covered" in thin.assumptions()[0][2]
+
+
+def test_light_tails_are_covered_only_if_an_index_of_1_is_excluded():
+    arms = [str(n) for n in range(20)]
+    many = inspect(pareto(2.6, (20_000, 20)), arms)
+    assert many.assumptions()[0][1] == "covered" and (many.sure_index > 1).all()
+    np.testing.assert_allclose(many.sure_index[0], np.median(many.tail_index[0]) * (1 - 3 / math.sqrt(2000)))
+    few = inspect(pareto(2.6, (300, 20)), arms)
+    assert (few.typical_index[:2] > 2).all()
+    assert few.assumptions()[0][1] == "open" and "no threshold has 36 losses above it" in few.assumptions()[0][2]
+
+
+@pytest.mark.parametrize(("least", "answer"), [(2.0, "covered"), (1.8, "open")])
+def test_an_open_verdict_names_the_lower_limit(least, answer):
+    """With 40 exceedances an index a minus three standard errors is 0.526 a."""
+    found = inspect(pareto(1.5, (2000, 3)), ["a", "b", "c"])
+    index = np.full_like(found.tail_index, least)
+    index[0] = 2.2
+    found = dataclasses.replace(found, tail_index=index, tail_count=np.full_like(found.tail_count, 40))
+    assert found.assumptions()[0][1] == answer
+    said = "the estimate minus three standard errors is 0.946, so an index of 1 is not excluded"
+    assert (said in found.assumptions()[0][2]) == (answer == "open")
+
+
+def test_repeated_rows_are_named():
+    rng = np.random.default_rng(0)
+    losses = np.repeat(rng.random((300, 4)), 7, axis=0)
+    found = inspect(losses, list("abcd"))
+    assert found.repeated == pytest.approx(1 - 299 / 2099) and found.repeated_by_chance < 0.01 and found.repeats
+    _, answer, why = found.assumptions()[3]
+    assert answer == "fails" and "86 % of entries repeat the round before" in why and "too narrow" in why
+    gaps = losses.copy()
+    gaps[3:9, 1] = np.nan
+    assert inspect(gaps, list("abcd")).repeats
+
+
+def test_values_that_repeat_by_chance_are_no_repetition():
+    rng = np.random.default_rng(0)
+    coins = rng.integers(0, 2, (4000, 3)).astype(float)
+    found = inspect(coins, list("abc"))
+    assert found.repeated == pytest.approx(0.5, abs=0.03)
+    assert found.repeated_by_chance == pytest.approx(0.5, abs=0.01)
+    assert not found.repeats and answers(coins)["independent"] == "holds"
+    assert not inspect(np.ones((50, 2)), ["a", "b"]).repeats
+    assert inspect(rng.random((50, 2)), ["a", "b"]).repeated == 0
 
 
 def test_intervals_of_the_tail_index_cover_it_as_often_as_they_say():
@@ -176,4 +222,4 @@ def test_an_arm_without_entries_is_refused():
 def test_the_smallest_tables_are_inspected(shape):
     found = inspect(np.arange(float(np.prod(shape))).reshape(shape), [str(n) for n in range(shape[1])])
     assert found.rounds == shape[0]
-    assert {row[1] for row in found.assumptions()} <= {"holds", "fails", "covered", "unclear"}
+    assert {row[1] for row in found.assumptions()} <= {"holds", "fails", "covered", "unclear", "open"}
