@@ -6,6 +6,8 @@ import numpy as np
 
 from jaxbandit.analysis import gaps, growth, statistics
 from jaxbandit.dataset.labels import pretty
+from jaxbandit.plots import common
+from jaxbandit.plots.atlas import winners
 from jaxbandit.plots.decomposition import mean_terms
 from jaxbandit.published.results import Results
 from jaxbandit.published.tables import Maker
@@ -210,3 +212,30 @@ def _factors(entry: Entry) -> tuple[str, list[float]]:
     spec = public_fields(entry.cls).get(name)
     default = 1.0 if spec is None or spec.default is dataclasses.MISSING else float(spec.default)
     return name, [float(f"{float(value) / default:.6g}") for value in values]
+
+
+def best(environment: str, x: str, y: str) -> Maker:
+    """Makes a map as a table: the policy with the smallest regret at each point of two properties of an environment.
+
+    Args:
+      environment: First word of the environments' labels.
+      x: The property of the columns.
+      y: That of the rows.
+    """
+
+    def make(results: Results) -> str:
+        ds = common.chosen(results.ds, (), [environment])
+        found = winners(ds, x=x, y=y, environments=results.environments)
+        names = [pretty(str(label)) for label in found.policy.values]
+        rows = []
+        for n, value in enumerate(found.y.values):
+            row = [f"{value:g}"]
+            for m in range(found.sizes["x"]):
+                at = found.isel(y=n, x=m)
+                sure = "" if bool(at.sure) else " (not sure)"
+                row.append(f"{names[int(at.winner)]}, {100 * float(at.margin):.0f} %{sure}")
+            rows.append(row)
+        heads = [f"{common.axis_name(y)}; {common.axis_name(x)}", *(f"{value:g}" for value in found.x.values)]
+        return markdown(heads, rows)
+
+    return make

@@ -150,6 +150,8 @@ TABLES: dict[str, Table] = {
     "tune-held-out": Table("tune-held-out", findings.tuned_factors),
     "failures": Table("failures", tables.pairs(growing=False)),
     "decomposition": Table("decomposition", findings.terms(_TERMS)),
+    "atlas-gap": Table("atlas", findings.best("pareto", "tail_index", "gap")),
+    "atlas-corruption": Table("atlas", findings.best("corrupted", "tail_index", "budget")),
     "table1": Table("table1", tables.table1),
     "table1-pareto": Table("table1", tables.final_regret(_ten_arms(["pareto"], _ORDERS), given=True)),
     "table1-shifting": Table("table1", tables.final_regret(_ten_arms(["shifting"], _ORDERS), given=True)),

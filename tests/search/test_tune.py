@@ -316,7 +316,7 @@ def test_command_line_for_programs(tmp_path):
     assert all(row["regret_low"] <= row["regret"] <= row["regret_high"] and row["bound"] > 0 for row in rows)
     assert {p.name for p in out.glob("*.png")} == {"worst-bernoulli.png"}
     done = run(app, ["worst", str(path), "--out", str(out), "--quick"], catch_exceptions=False)
-    assert "worst instances found" in done.stdout and "grows as T^" in done.stdout
+    assert "worst instances found" in done.stdout and "grows like T^" in done.stdout
     done = run(app, ["tune", str(path), "--out", str(out), "--quick", "--json"], catch_exceptions=False)
     assert [row["steps"] for row in json.loads(done.stdout)["results"]] == [2, 2]
 
