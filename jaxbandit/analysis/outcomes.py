@@ -129,8 +129,7 @@ def _lost(ds: xr.Dataset, at: xr.Dataset, gaps: risk.Gaps | None) -> tuple[float
     regret = ds.regret.sel(where).dropna("seed")
     if regret.size < 2:  # too few for limits
         return NONE
-    rate = risk.failure_rate(regret.expand_dims("round"), gaps)
-    return float(rate.probability), float(rate.low), float(rate.high)
+    return risk.lost(regret.expand_dims("round"), gaps)
 
 
 def _median(at: xr.Dataset) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis.ranks import skewness_corrected_p
-from jaxbandit.dataset.results import played, student_quantile
+from jaxbandit.dataset.results import seed_count, student_quantile
 from jaxbandit.grid import suggest
 
 
@@ -32,7 +32,7 @@ def compare(
         raise ValueError('compare() pairs seeds, but keep="summary" dropped them; run with keep="seeds"')
     first, second = _select(ds.regret, a), _select(ds.regret, b)
     difference = first - second
-    count = played(difference)
+    count = seed_count(difference)
     if np.min(count) < 2:
         raise ValueError(f"compare() needs at least 2 seeds that both policies have played, got {int(np.min(count))}")
     mean, stderr = difference.mean("seed"), difference.std("seed", ddof=1) / np.sqrt(count)

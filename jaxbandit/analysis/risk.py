@@ -59,6 +59,12 @@ def failure_rate(regret: xr.DataArray, gaps: Gaps, *, level: float = 0.95) -> xr
     return statistics.exceedance(last, [threshold], level=level).isel(threshold=0, drop=True)
 
 
+def lost(regret: xr.DataArray, gaps: Gaps, *, level: float = 0.95) -> tuple[float, float, float]:
+    """Returns ``failure_rate`` as three numbers: the share of lost games and its limits."""
+    found = failure_rate(regret, gaps, level=level)
+    return float(found.probability), float(found.low), float(found.high)
+
+
 def tells(medians: Iterable[float], rounds: float, gaps: Gaps) -> bool:
     """Returns whether the share of lost games tells policies apart: a policy wins its median game.
 
@@ -66,6 +72,18 @@ def tells(medians: Iterable[float], rounds: float, gaps: Gaps) -> bool:
     the rule, and says nothing about a policy.
     """
     return any(median <= rounds * gaps.smallest / SHARE for median in medians)
+
+
+def telling(games: Iterable[xr.DataArray], gaps: Gaps | None) -> Gaps | None:
+    """Returns the gaps of an environment if lost games tell its policies apart, as ``tells`` defines; None if not.
+
+    Args:
+      games: The regret of each policy there, by ``seed`` and ``round``, without missing values.
+      gaps: The environment's gaps, from ``gaps_of``.
+    """
+    last = [one.isel(round=-1) for one in games if one.size]
+    rounds = max((int(one["round"]) for one in last), default=0)
+    return gaps if gaps is not None and tells((float(one.median()) for one in last), rounds, gaps) else None
 
 
 def fragile(samples: np.ndarray) -> np.ndarray:

@@ -139,8 +139,21 @@ def rate_text(rate: tuple[float, float, float]) -> str:
     """
     if any(math.isnan(number) for number in rate):
         return "–"
-    share, low, high = (np.format_float_positional(float(f"{100 * number:.2g}"), trim="-") for number in rate)
+    share, low, high = (percent(number) for number in rate)
     return f"{share} % ({low} to {high})"
+
+
+def percent(share: float) -> str:
+    """Returns a share in percent, to two digits, to whole ones from 10 on, and to more near 100.
+
+    Example:
+      >>> percent(0.0000371), percent(0.0523), percent(0.9996), percent(1.0)
+      ('0.0037', '5.2', '99.96', '100')
+    """
+    value = 100 * share
+    if 99 < value < 100:
+        return f"{value:.2f}"
+    return f"{value:.0f}" if value >= 10 else np.format_float_positional(float(f"{value:.2g}"), trim="-")
 
 
 def _remark(one: Outcome) -> str:

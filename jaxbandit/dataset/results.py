@@ -162,7 +162,7 @@ def summary(ds: xr.Dataset, *, level: float = 0.95, quantiles: Sequence[float] =
 
 def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> xr.Dataset:
     """Returns the mean, standard error and quantiles of regret over the seeds."""
-    count = played(regret)
+    count = seed_count(regret)
     several = regret.sizes["seed"] > 1
     spread = regret.std("seed", ddof=1) if several else xr.full_like(regret.isel(seed=0, drop=True), np.nan)
     with warnings.catch_warnings():  # a policy may stop before the others
@@ -180,7 +180,7 @@ def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> x
     return out
 
 
-def played(regret: xr.DataArray) -> Any:
+def seed_count(regret: xr.DataArray) -> Any:
     """Counts the seeds behind each mean; pairs of a study may have different numbers of them."""
     there = regret.notnull()
     return regret.sizes["seed"] if bool(there.all()) else there.sum("seed")
@@ -189,7 +189,7 @@ def played(regret: xr.DataArray) -> Any:
 def _seeds(ds: xr.Dataset) -> Any:
     """Counts the seeds behind the means of a dataset, which may be a summary."""
     if "regret" in ds:
-        return played(ds.regret)
+        return seed_count(ds.regret)
     return ds.seeds if "seeds" in ds else int(ds.attrs.get("num_seeds", 0))
 
 
@@ -219,3 +219,8 @@ def _dataset(variables: Mapping[str, np.ndarray], axes: tuple[str, ...], coords:
 
 def _is_missing(values: np.ndarray) -> np.ndarray:
     return np.isnan(values) if values.dtype.kind == "f" else values == ""
+
+
+def played(games: xr.DataArray) -> xr.DataArray:
+    """Selects one policy in one environment, [seed, round], without unplayed rounds and unfinished games."""
+    return games.transpose("seed", "round").dropna("round", how="all").dropna("seed", how="any")

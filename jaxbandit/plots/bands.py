@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import statistics
-from jaxbandit.dataset.results import summary
+from jaxbandit.dataset.results import played, summary
 from jaxbandit.plots.common import RESAMPLES, seeds_note
 
 BAND = "band"  # the mark of an area that is a band
@@ -49,11 +49,6 @@ def with_bands(
             inside = where | {"round": games["round"].values}
             low.loc[inside], high.loc[inside], said = found.low.values, found.high.values, found.attrs["band"]
     return stats.assign(regret_low=low, regret_high=high).assign_attrs(band=said)
-
-
-def played(games: xr.DataArray) -> xr.DataArray:
-    """Selects one policy in one environment, [seed, round], without unplayed rounds and unfinished games."""
-    return games.transpose("seed", "round").dropna("round", how="all").dropna("seed", how="any")
 
 
 def draw_curve(

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 from jaxbandit.analysis import comparison, growth
 from jaxbandit.analysis.multiples import NOTE, multiple_text, multiples
-from jaxbandit.dataset.results import summary
+from jaxbandit.dataset.results import played, summary
 from jaxbandit.game import is_stationary
 from jaxbandit.plots import style
-from jaxbandit.plots.bands import band_note, banded, draw_curve, lowest, played
+from jaxbandit.plots.bands import band_note, banded, draw_curve, lowest
 from jaxbandit.plots.common import dagger_note, environment_names, labelled, named, scale_regret
 from jaxbandit.theory import bounds
 

@@ -10,8 +10,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxbandit.analysis import statistics
+from jaxbandit.dataset.results import played
 from jaxbandit.plots import style
-from jaxbandit.plots.bands import BAND, played
+from jaxbandit.plots.bands import BAND
 from jaxbandit.plots.common import dagger_note, environment_names, labelled, named, seeds_note
 
 # Steps of a curve for the worse half of the games, spaced logarithmically, and for the better half. Up to 512 games,

@@ -9,8 +9,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 from scipy import stats
 
+from jaxbandit.dataset.results import played
 from jaxbandit.plots import style
-from jaxbandit.plots.bands import BAND, played
+from jaxbandit.plots.bands import BAND
 from jaxbandit.plots.common import dagger_note, environment_names, labelled, named, seeds_note
 
 MOST = 12  # doublings that are shown

@@ -11,6 +11,7 @@ from scipy import special
 
 from jaxbandit.analysis import growth
 from jaxbandit.analysis.ranks import holm
+from jaxbandit.dataset.results import played
 from jaxbandit.engine import Engine
 from jaxbandit.published.digests import DIGITS, digest
 from jaxbandit.published.texts import markdown
@@ -93,7 +94,7 @@ def compared(first: xr.Dataset, second: xr.Dataset) -> Confirmation:
     for environment in first.environment.values:
         games = [
             {
-                str(policy): _games(ds.regret.sel(policy=policy, environment=environment))
+                str(policy): played(ds.regret.sel(policy=policy, environment=environment).load())
                 for policy in first.policy.values
             }
             for ds in (first, second)
@@ -149,10 +150,6 @@ def table(found: dict[str, Confirmation]) -> str:
         sure = (one.verdicts, one.agreeing, one.contradicted)
         rows[-1] += [f"{value:,}" for value in sure] if one.verdicts else ["–"] * 3
     return markdown(heads, rows)
-
-
-def _games(regret: xr.DataArray) -> xr.DataArray:
-    return regret.load().dropna("round", how="all").dropna("seed", how="any")
 
 
 def _error(last: xr.DataArray) -> float:

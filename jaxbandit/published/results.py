@@ -4,13 +4,13 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import risk
 from jaxbandit.dataset.labels import pretty
+from jaxbandit.dataset.results import played
 from jaxbandit.grid import registry_name
-from jaxbandit.policies import POLICIES, Doubling
+from jaxbandit.policies import POLICIES
 from jaxbandit.studies.entries import ENVIRONMENT, Entry
 from jaxbandit.studies.study import Study
 from jaxbandit.theory import assumptions, guarantees
@@ -55,12 +55,8 @@ class Results:
 
     def telling(self, environment: str) -> risk.Gaps | None:
         """Returns the gaps of an environment if some policy of the study wins its median game there; None if not."""
-        gaps = risk.gaps_of(self.environments[environment])
-        if gaps is None:
-            return None
-        final = [self.regret(str(policy), environment).isel(round=-1) for policy in self.ds.policy.values]
-        medians = [float(np.median(one.values)) for one in final if one.size]
-        return gaps if risk.tells(medians, self.study.rounds()[-1], gaps) else None
+        games = (self.regret(str(policy), environment) for policy in self.ds.policy.values)
+        return risk.telling(games, risk.gaps_of(self.environments[environment]))
 
     def given(self, label: str) -> str:
         """Returns what a policy is given, the unit of the losses included; that of the policy inside for a wrapper.
@@ -70,22 +66,22 @@ class Results:
         """
         index = [str(one) for one in self.ds.policy.values].index(label)
         pair = next(pair for pair in self.study.resolved.pairs() if pair.index[0] == index)
-        policy, phases = pair.policy, False
-        while hasattr(policy, "policy"):
-            policy, phases = policy.policy, phases or isinstance(policy, Doubling)
-        letters = guarantees.given(registry_name(type(policy), POLICIES))
+        letters = guarantees.given(_name(pair.policy))
         if letters is None:
             return ""
         numbers = {letter for letter, name in FIELDS.items() if not _refers(pair.entry, name)}
-        left_out = {"T"} if phases else set()
-        left_out |= {"α"} & numbers
-        shown = ["unit" if letter in numbers else letter for letter in letters if letter not in left_out]
+        shown = ["unit" if letter in numbers else letter for letter in letters if letter not in {"α"} & numbers]
         return ", ".join(LETTERS.get(letter, letter) for letter in dict.fromkeys(shown)) or "nothing"
 
     def regret(self, policy: str, environment: str) -> xr.DataArray:
         """Returns the regret of a pair, [seed, round], up to the last round it was played to, in memory."""
-        pair = self.ds.regret.sel(policy=policy, environment=environment).load()
-        return pair.dropna("round", how="all").dropna("seed", how="any")
+        return played(self.ds.regret.sel(policy=policy, environment=environment).load())
+
+
+def _name(policy: Any) -> str:
+    """Returns the registry name of a policy, with that of the policy inside: ``doubling[policy=uniinf]``."""
+    name = registry_name(type(policy), POLICIES)
+    return f"{name}[policy={_name(policy.policy)}]" if hasattr(policy, "policy") else name
 
 
 def _refers(entry: Entry, name: str) -> bool:

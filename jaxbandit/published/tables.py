@@ -9,10 +9,11 @@ import xarray as xr
 from jaxbandit.analysis import comparison, growth, risk, statistics
 from jaxbandit.analysis.comparison import writers
 from jaxbandit.analysis.gaps import families, worst_gap
+from jaxbandit.analysis.table import rate_text
 from jaxbandit.dataset.labels import readable
 from jaxbandit.plots import common
 from jaxbandit.published.results import Results
-from jaxbandit.published.texts import final_text, interval_text, noted, number, rate_text, star
+from jaxbandit.published.texts import final_text, interval_text, noted, number, star
 
 Maker = Callable[[Results], str]
 FINAL = "mean regret ± standard error (99 % quantile)"
@@ -119,7 +120,7 @@ def pairs(
                     mean + star(last.values),
                     number(float(np.quantile(last.values, 0.99))),
                 ]
-                entries.append("" if gaps is None else rate_text(risk.failure_rate(regret, gaps)))
+                entries.append("" if gaps is None else rate_text(risk.lost(regret, gaps)))
                 if growing:
                     entry = comparison.measured(regret, None, entries=len(rows) * len(places))
                     entries += [growth.exponent_text(*entry.exponent), writers.regime(entry)] if entry else ["", ""]

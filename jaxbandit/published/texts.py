@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import comparison, risk, statistics
+from jaxbandit.analysis.table import percent
 
 LOST = (
     "Lost: games with R > T Delta / 4, with exact 95 % limits. No game was lost where none is named, except where all "
@@ -39,10 +40,10 @@ def final_text(regret: xr.DataArray, gaps: risk.Gaps | None, unit: float = 1) ->
     last = regret.isel(round=-1).values / unit
     if last.size == 0:
         return "–"
-    found = None if gaps is None else risk.failure_rate(regret, gaps)
+    found = None if gaps is None else risk.lost(regret, gaps)
     lost = ""
-    if found is not None and float(found.probability) > 0:
-        rate, low, high = (_share(100 * float(found[name])) for name in ("probability", "low", "high"))
+    if found is not None and found[0] > 0:
+        rate, low, high = map(percent, found)
         lost = f"; lost {rate} % [{low}, {high}]"
     return f"{mean_text(last)}{star(last)} ({number(float(np.quantile(last, 0.99)))}{lost})"
 
@@ -96,23 +97,5 @@ def number(value: float) -> str:
     return ("−" if value < 0 else "") + text
 
 
-def rate_text(found: xr.Dataset) -> str:
-    """Returns the rate of lost games with its limits, in percent."""
-    rate, low, high = (100 * float(found[name]) for name in ("probability", "low", "high"))
-    return f"{_share(rate)} % ({_share(low)} to {_share(high)})"
-
-
 def _places(value: float, places: int) -> str:
     return f"{value:,.{places}f}".replace("-", "−")
-
-
-def _share(percent: float) -> str:
-    """Returns a percentage to two digits, or to whole ones from 10 on.
-
-    Example:
-      >>> _share(0.00371), _share(5.23), _share(99.96), _share(100.0)
-      ('0.0037', '5.2', '99.96', '100')
-    """
-    if 99 < percent < 100:
-        return f"{percent:.2f}"
-    return f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"

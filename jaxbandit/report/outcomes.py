@@ -118,10 +118,7 @@ def _risk(regret: xr.DataArray, gaps: risk.Gaps | None) -> Risk:
         return Risk()
     found = statistics.quantile(regret.isel(round=-1), [TAIL], level=LEVEL).isel(quantile=0)
     tail = (float(found.quantile_value), float(found.low), float(found.high))
-    lost = NOTHING
-    if gaps is not None:
-        rate = risk.failure_rate(regret, gaps, level=LEVEL)
-        lost = (float(rate.probability), float(rate.low), float(rate.high))
+    lost = NOTHING if gaps is None else risk.lost(regret, gaps, level=LEVEL)
     return Risk(tail, lost, bool(risk.fragile(regret.isel(round=-1).values.astype(float))))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from jaxbandit.analysis import statistics
-from jaxbandit.plots.bands import played
+from jaxbandit.dataset.results import played
 from jaxbandit.report.findings import Findings
 from jaxbandit.report.panel import Render
 from jaxbandit.theory import assumptions

@@ -6,7 +6,7 @@ was seen, and the proved order stands beside it.
 """
 
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from jaxbandit.analysis.comparison.form import Line as Line
 from jaxbandit.analysis.comparison.form import Row as Row
 from jaxbandit.analysis.multiples import NOTE, multiples
 from jaxbandit.dataset.labels import environment_labels, pretty
+from jaxbandit.dataset.results import played
 from jaxbandit.game import is_stationary
 from jaxbandit.theory import assumptions, guarantees
 from jaxbandit.theory.guarantees import INSTANCE, MINIMAX, Order
@@ -61,7 +62,13 @@ def compared(ds: xr.Dataset, *, environments: Mapping[str, Any], title: str = ""
     times = multiples(xr.Dataset({"regret_mean": ds.regret.mean("seed")}, attrs=ds.attrs), environments)
     outside = assumptions.outside_of(ds.attrs)
     blocks = []
-    gaps = {label: _telling(ds.regret.sel(environment=label), risk.gaps_of(environments[label])) for label in labels}
+    gaps = {
+        label: risk.telling(
+            (played(ds.regret.sel(policy=policy, environment=label)) for policy in ds.policy.values),
+            risk.gaps_of(environments[label]),
+        )
+        for label in labels
+    }
     for num_arms in sorted({environments[label].num_arms for label in labels}):
         inside = [label for label in labels if environments[label].num_arms == num_arms]
         columns = sorted({_order(environments[label]) for label in inside})
@@ -167,15 +174,15 @@ def measured(
     promised then. ``gaps`` are those of the environment, if lost games are counted.
     """
     rounds = int(regret["round"][-1])
-    regret = regret.dropna("round", how="all").dropna("seed", how="any")
+    regret = played(regret)
     if regret.size == 0:
         return None
     last = regret.isel(round=-1)
     band = statistics.band(last, level=level, num_resamples=RESAMPLES)
-    played, recorded = int(last["round"]), regret["round"].values
+    reached, recorded = int(last["round"]), regret["round"].values
     none = float("nan")
     exponent, ratio, verdict = (none, none, none, none), (none, none, none), ""
-    if (recorded >= played / 2**growth.LAST_DOUBLINGS).sum() >= 2:
+    if (recorded >= reached / 2**growth.LAST_DOUBLINGS).sum() >= 2:
         fit = growth.exponent(regret, level=level, num_resamples=RESAMPLES)
         exponent = float(fit.slope), float(fit.low), float(fit.high), float(fit.model_error)
         verdict = "falling" if bool(fit.falls) else ""
@@ -189,32 +196,14 @@ def measured(
         promised=None if outside else promised,
         verdict=verdict,
         ratio=ratio,
-        played=played,
-        stopped=played < rounds,
+        played=reached,
+        stopped=reached < rounds,
         multiple=multiple,
         outside=outside,
         tail=float(np.quantile(last.values, 0.99)),
-        lost=None if gaps is None else _lost(regret, gaps, level),
+        lost=None if gaps is None else risk.lost(regret, gaps, level=level),
         fragile=bool(risk.fragile(last.values)),
     )
-
-
-def _telling(regret: xr.DataArray, gaps: risk.Gaps | None) -> risk.Gaps | None:
-    """Returns the gaps of an environment if its lost games tell policies apart; None if not, or if it has no gaps."""
-    rounds = int(regret["round"][-1])
-    medians = [float(one.dropna("round", how="all").isel(round=-1).median()) for one in _played(regret)]
-    return gaps if gaps is not None and risk.tells(medians, rounds, gaps) else None
-
-
-def _played(regret: xr.DataArray) -> Iterator[xr.DataArray]:
-    for policy in regret.policy.values:
-        if (one := regret.sel(policy=policy)).notnull().any():
-            yield one
-
-
-def _lost(regret: xr.DataArray, gaps: risk.Gaps, level: float) -> tuple[float, float, float]:
-    found = risk.failure_rate(regret, gaps, level=level)
-    return float(found.probability), float(found.low), float(found.high)
 
 
 def _notes(ds: xr.Dataset, level: float, entries: int, bounded: bool, fragile: bool) -> tuple[str, ...]:
