@@ -24,8 +24,8 @@ class Checked:
     Attributes:
       subject: The policy or environment, as text.
       kind: ``"policy"`` or ``"environment"``.
-      found: What each check that holds has found, by its name.
-      failed: What each other check says, by its name.
+      found: Findings of the checks that hold, by name.
+      failed: Messages of the checks that fail, by name.
     """
 
     subject: str
