@@ -200,6 +200,16 @@ def test_a_schedule_is_told_the_horizon_of_the_run():
     np.testing.assert_array_equal(ds.regret, told.regret)
 
 
+def test_the_horizon_of_the_run_does_not_depend_on_the_recorded_rounds():
+    """Arms change places after round 25 of 50, also if the last recorded round is 30."""
+    ds, told = (
+        jb.simulate(Always(0), environment, horizon=50, num_seeds=2, trace=2, record=[30])
+        for environment in (jb.Swap(LAW), jb.Swap(LAW, horizon=50))
+    )
+    assert ds.attrs["horizon"] == 50
+    np.testing.assert_array_equal(ds.trace_loss, told.trace_loss)
+
+
 def test_schedules_in_a_study_file():
     inside = {"name": "pareto", "tail_index": 1.5, "means": MEANS}
     entries = [
