@@ -120,8 +120,13 @@ class Replay:
     @property
     def truncated_nonnegative(self) -> bool:
         """Whether E[l 1(|l| > M)] >= 0 for the best column and every M (in stored order, for every round)."""
-        column = self._sign * np.asarray(self.losses, np.float64)[:, np.argmin(self._sign * np.asarray(self.arm_means))]
-        return bool(column.min() >= 0 if self.order == "stored" else truncated_mean(column).least >= 0)
+        means = self._sign * np.asarray(self.arm_means)
+        return self._are_truncated_nonnegative(np.flatnonzero(means == means.min()))
+
+    @property
+    def every_arm_truncated_nonnegative(self) -> bool:
+        """Whether this holds for every column."""
+        return self._are_truncated_nonnegative(np.arange(self.num_arms))
 
     @property
     def loss_range(self) -> tuple[float, float]:
@@ -139,6 +144,12 @@ class Replay:
         """Whether one column is better than all others, over the whole table."""
         means = self._sign * np.asarray(self.arm_means)
         return bool((means == means.min()).sum() == 1)
+
+    def _are_truncated_nonnegative(self, arms: np.ndarray) -> bool:
+        columns = self._sign * np.asarray(self.losses, np.float64)[:, arms].T
+        if self.order == "stored":
+            return bool(columns.min() >= 0)
+        return all(truncated_mean(column).least >= 0 for column in columns)
 
     @property
     def _sign(self) -> float:

@@ -185,6 +185,36 @@ def test_assumptions_fail_where_means_turn_negative():
     assert jb.MinimaxHard(3, 1.5).unique_best
 
 
+CALM_BEST = {
+    "jackpot": jb.Jackpot(means=[0.5, 1.0], probability=0.01, gain=[0.0, 100.0]),
+    "reflected": jb.Reflected(jb.Bernoulli(means=[0.9, 0.1]), shift=[1.0, 0.4]),
+    "huber": jb.Huber(
+        jb.Gaussian(means=[0.5, 1.0], scale=0.1), jb.Gaussian(means=[0.5, -20.0], scale=0.1), epsilon=0.1
+    ),
+    "replay": jb.Replay([[0.0, -5.0], [1.0, 4.0], [0.0, 4.0]], order="resampled"),
+}
+
+
+@pytest.mark.parametrize("name", CALM_BEST)
+def test_an_arm_with_gains_may_take_the_place_of_the_best(name):
+    """The law's best arm has no gains, the other one has: arms that change places bring them to every place."""
+    law = CALM_BEST[name]
+    assert law.truncated_nonnegative
+    assert not law.every_arm_truncated_nonnegative
+    for environment in (jb.Switching(law), jb.Swap(law, horizon=T), jb.Corrupted(law, budget=3, horizon=T)):
+        assert not environment.truncated_nonnegative
+        assert not jb.Switching(environment).truncated_nonnegative
+    assert jb.Switching(LAW).truncated_nonnegative
+
+
+def test_the_best_arm_of_moving_means_may_be_any():
+    law = CALM_BEST["jackpot"]
+    assert not jb.Drifting(law, "sinusoidal", amplitude=0.4, period=10).truncated_nonnegative
+    assert not jb.Scheduled(law, means=[[0.5, 1.0], [1.0, 0.5]]).truncated_nonnegative
+    assert jb.Shifting(law, shift=2.0).truncated_nonnegative  # one arm is the best throughout
+    assert not jb.Shifting(law.with_means(np.array([1.0, 0.5])), shift=2.0).truncated_nonnegative
+
+
 def test_a_schedule_is_told_the_horizon_of_the_run():
     for environment in (jb.Swap(LAW), jb.Corrupted(LAW, budget=3), jb.MinimaxHard(3, 1.5)):
         with pytest.raises(ValueError, match=rf"{type(environment).__name__}.horizon is not known; pass horizon="):

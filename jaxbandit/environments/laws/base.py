@@ -45,6 +45,11 @@ class Law(abc.ABC):
         return True
 
     @property
+    def every_arm_truncated_nonnegative(self) -> bool:
+        """Whether this holds for every arm, as a schedule needs it that lets another arm be the best."""
+        return self.truncated_nonnegative
+
+    @property
     def unique_best(self) -> bool:
         """Whether one arm is better than all others."""
         means = np.asarray(self.means(jnp.int32(1)))

@@ -36,6 +36,7 @@ class Shifting(Moved):
     """
 
     label: ClassVar[str] = "shifting"
+    nonnegative: ClassVar[str] = "if the law's is"
 
     law: Any = field(nested=True)
     shift: Any = field(gt=0, hint="what is added to all means in every other phase")
@@ -58,6 +59,11 @@ class Shifting(Moved):
     def highest(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The means of the higher phases: [K]."""
         return self.lowest + np.asarray(self.shift)
+
+    @property
+    def truncated_nonnegative(self) -> bool:
+        """Whether the law is truncated non-negative: its best arm is the best in every phase, and losses only rise."""
+        return self.law.truncated_nonnegative
 
     @property
     def unique_best(self) -> bool:
