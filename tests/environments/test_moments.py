@@ -92,6 +92,8 @@ def test_moments_known_in_closed_form():
     assert jb.StudentT(means=[0.0], tail_index=3.0).moment(2.0) == pytest.approx(math.sqrt(3))
     assert jb.StudentT(means=[0.0], tail_index=6.0).moment(4.0) ** 4 == pytest.approx(scipy.stats.t(6).moment(4))
     assert jb.Bernoulli(means=[0.2, 0.5]).moment(3.0) ** 3 == pytest.approx(0.5)
+    assert jb.HardPair(1, gap=0.1, moment_order=1.5).moment(1.5) ** 1.5 == pytest.approx(0.5)
+    assert jb.HardPair(2, gap=0.1, moment_order=1.5).moment(1.5) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 0.7, 1.0, 1.3])
@@ -103,6 +105,8 @@ def test_moment_bounds_a_law_with_a_mean(mean, alpha):
     )
     environment = jb.Gaussian(means=[0.0, mean], scale=0.5)
     assert absolute_moment(scipy.stats.norm(mean, 0.5), alpha) <= environment.moment(alpha) ** alpha * (1 + 1e-9)
+    fourth = scipy.stats.norm(mean, 0.5).moment(4)  # beyond order 2 by Minkowski's inequality
+    assert fourth <= environment.moment(4.0) ** 4 * (1 + 1e-9) <= 8 * fourth
 
 
 @pytest.mark.slow

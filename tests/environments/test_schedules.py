@@ -176,6 +176,12 @@ def test_moments_hold_for_every_mean_of_the_schedule(environment, means):
     assert environment.truncated_nonnegative
 
 
+def test_the_largest_moment_may_be_that_of_the_lowest_means():
+    law = jb.Gaussian(means=[-1.0, 0.5], scale=0.1)
+    environment = jb.Drifting(law, "sinusoidal", amplitude=0.5, period=10)
+    assert environment.moment(2.0) ** 2 == pytest.approx(1.5**2 + 0.1**2)
+
+
 def test_assumptions_fail_where_means_turn_negative():
     law = jb.Gaussian(means=[0.1, 0.5])
     assert law.truncated_nonnegative
@@ -183,6 +189,14 @@ def test_assumptions_fail_where_means_turn_negative():
     assert not jb.Scheduled(law, means=[[0.1, 0.2], [0.3, -0.1]]).truncated_nonnegative
     assert not jb.Swap(law).unique_best
     assert jb.MinimaxHard(3, 1.5).unique_best
+
+
+def test_a_swap_happens_after_the_share_of_the_horizon_that_is_meant():
+    """29 % of 100 rounds are 29 rounds, though 0.29 * 100 is a little less in floating-point numbers."""
+    environment = jb.Swap(LAW, at=0.29, horizon=100)
+    assert 0.29 * 100 < 29
+    np.testing.assert_array_equal(environment.means(jnp.int32(29)), environment.law.means(jnp.int32(29)))
+    assert environment.means(jnp.int32(30))[0] == environment.law.means(jnp.int32(30))[-1]
 
 
 CALM_BEST = {

@@ -1,5 +1,6 @@
 """Every policy in step with its NumPy reference, and the identities that join them."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -194,6 +195,30 @@ def test_pinned_numbers(case):
     x, _ = follow(make(), 3, [*played, 0], [*suffered, 0.0])  # the x after the last round is that of one more
     for t, expected_x in expected.items():
         np.testing.assert_allclose(x[t - 1], expected_x, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_logarithm_of_an_index_counts_the_rounds_played():
+    """Two indices that cross between log 7 and log 8: after 7 rounds the second arm is played, after 8 the first."""
+    clipped = jb.ClippedSGDUCB(horizon=100.0, mean_bound=1.0, exploration=1.0)
+    ucb = jb.UCB1(exploration=2**-0.5)
+    between = np.sqrt(np.log(7.5)) * (3**-0.5 - 4**-0.5)
+    pulls, estimate = jnp.array([3, 4], jnp.int32), jnp.array([0.0, between])
+    states = (
+        clipped.init(2)._replace(pulls=pulls, estimate=estimate),
+        ucb.init(2)._replace(pulls=pulls, reward=estimate * jnp.array([3.0, 4.0])),
+    )
+    for policy, state in zip((clipped, ucb), states, strict=True):
+        assert [int(np.argmax(policy.probabilities(state, jnp.int32(t), None))) for t in (8, 9)] == [1, 0]
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("loss", "level"), [(1.7, 0), (1.8, 1)])
+def test_the_budget_of_ada_tinf(loss, level):
+    """At K = 1 and T = 2 it is sqrt(3) = 1.73; a skipped loss costs its size."""
+    policy = jb.AdaTINF(horizon=2.0)
+    after = policy.update(policy.init(1), jnp.int32(1), jnp.ones(1), jnp.int32(0), jnp.float64(loss))
+    assert (after.cumulative_loss[0], after.cost, after.level > 0) == (0, loss, level > 0)
 
 
 @pytest.mark.slow
