@@ -262,6 +262,13 @@ class Study(pydantic.BaseModel):
         check_number(str(info.field_name), value)
         return value.item() if isinstance(value, np.generic) else value
 
+    @pydantic.field_validator("record", mode="before")
+    @classmethod
+    def _recorded(cls, value: Any) -> Any:
+        if isinstance(value, bool) or (isinstance(value, list) and any(isinstance(one, bool) for one in value)):
+            raise ValueError(f"record must be a number of rounds or a list of whole rounds, got {value!r}")
+        return value
+
     @pydantic.model_validator(mode="before")
     @classmethod
     def _as_tables(cls, content: Any) -> Any:
