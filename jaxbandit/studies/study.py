@@ -214,8 +214,8 @@ class Study(pydantic.BaseModel):
 
     def check_size(self, directory: pathlib.Path | None = None) -> limits.Need:
         """Returns what the study needs; raises ``ValueError`` if this machine, or the directory's disk, lacks it."""
-        arms = max(point.num_arms for point in self.resolved.points)
-        return limits.check(self, self.resolved.policies, len(self.resolved.points), arms, directory)
+        arms = [point.num_arms for point in self.resolved.points]
+        return limits.check(self, self.resolved.policies, len(arms), max(arms), sum(arms), directory)
 
     def _resolve(self) -> Resolved:
         """Reads all entries and makes their policies and environments, so that a bad value is found before any game."""
@@ -240,7 +240,7 @@ class Study(pydantic.BaseModel):
             for table in self._environment_tables()
         ]
         count, arms = sum(entry.count for entry in environments), max(entry.arms for entry in environments)
-        limits.check(self, policies, count, arms)
+        limits.check(self, policies, count, arms, sum(entry.count * entry.arms for entry in environments))
         grids = [(entry, for_run(entry.grid(), self._last_round(entry.name))) for entry in environments]
         return Resolved.of(policies, grids, self.horizon)
 
@@ -261,6 +261,13 @@ class Study(pydantic.BaseModel):
     def _checked(cls, value: Any, info: pydantic.ValidationInfo) -> Any:
         check_number(str(info.field_name), value)
         return value.item() if isinstance(value, np.generic) else value
+
+    @pydantic.field_validator("record", mode="before")
+    @classmethod
+    def _recorded(cls, value: Any) -> Any:
+        if isinstance(value, bool) or (isinstance(value, list) and any(isinstance(one, bool) for one in value)):
+            raise ValueError(f"record must be a number of rounds or a list of whole rounds, got {value!r}")
+        return value
 
     @pydantic.model_validator(mode="before")
     @classmethod
