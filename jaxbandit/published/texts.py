@@ -10,8 +10,8 @@ from jaxbandit.analysis import comparison, risk, statistics
 from jaxbandit.analysis.table import percent
 
 LOST = (
-    "Lost: games with R > T Delta / 4, with exact 95 % limits. No game was lost where none is named, except where all "
-    "policies lose their median game; there they are not counted."
+    r"Lost is the share of games with $R > T \Delta / 4$, with exact 95 % limits. It is left out if it is 0, and in "
+    "environments in which every policy loses its median game."
 )
 
 
