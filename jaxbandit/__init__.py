@@ -141,7 +141,11 @@ if not _typing.TYPE_CHECKING:  # else a type checker would let any name pass
             return getattr(_importlib.import_module(f"jaxbandit.{_LATER[name]}"), name)
         if name in _MODULES:
             return _importlib.import_module(f"jaxbandit.{name}")
-        raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}")
+        from jaxbandit.grid import suggest
+
+        public = [each for each in __dir__() if not each.startswith("_")]
+        hint = suggest(name, public).partition("?")
+        raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}" + (f"; {hint[0]}?" if hint[1] else ""))
 
 
 def __dir__() -> list[str]:

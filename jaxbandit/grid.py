@@ -151,11 +151,6 @@ def registry_name(cls: type, registry: Mapping[str, type]) -> str:
     return next((key for key, known in registry.items() if known is cls), cls.__name__)
 
 
-def written(cls: type) -> str:
-    """Returns a class as a script writes it: ``jb.UniINF``, but the own name of a class that is not shipped."""
-    return f"jb.{cls.__name__}" if cls.__module__.startswith("jaxbandit.") else cls.__name__
-
-
 def as_grid(obj: Any) -> Grid:
     """Returns a grid unchanged, and a single policy or environment as a grid of one point."""
     return obj if isinstance(obj, Grid) else Grid(cls=type(obj), axes={}, points=[obj])
