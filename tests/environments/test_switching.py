@@ -44,7 +44,7 @@ def test_phases_grow_by_the_factor_rounded_up():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("growth", [Fraction(8, 5), Fraction(101, 100), Fraction(10)], ids=float)
+@pytest.mark.parametrize("growth", [Fraction(8, 5), Fraction(11, 10), Fraction(101, 100), Fraction(10)], ids=float)
 def test_phase_is_exact_at_every_boundary(growth, dtype):
     last = 2**31 - 2
     ends = np.array([end for end in exact_ends(growth, last) if end <= last])
