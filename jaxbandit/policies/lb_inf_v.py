@@ -97,6 +97,8 @@ class LBINFV:
         damping = 2 * rest(x, arm) / (gamma * x_arm * x_arm)
         alpha = error * error * jnp.where(damping < 1, damping, 1)
         alpha = jnp.where(alpha > _large(alpha), _large(alpha), alpha)  # the square of an enormous loss overflows
+        if x.shape[0] == 1:  # the damping is 0, and 0 times an overflow would be a NaN
+            alpha = jnp.zeros_like(loss)
         estimate = m + jnp.where(played, error / x_arm, 0)
         cumulative_loss, cumulative_lost = accumulate(state.cumulative_loss, state.cumulative_lost, estimate)
         total, loss_lost = kahan_add(state.loss, state.loss_lost + jnp.where(played, loss, 0))

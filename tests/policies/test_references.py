@@ -1,11 +1,13 @@
 """Every policy in step with its NumPy reference, and the identities that join them."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxbandit as jb
 from jaxbandit import random
+from jaxbandit.policies.htinf import HTINFState
 from tests.reference import (
     ada_hedge,
     adar_ucb,
@@ -23,6 +25,7 @@ from tests.reference import (
     ucb,
     uniinf,
 )
+from tests.support.policies import quick_jit
 from tests.support.references import ROUNDS, Case, assert_in_step, chosen, follow, heavy_tailed_losses, reference_game
 
 
@@ -210,6 +213,15 @@ def test_the_logarithm_of_an_index_counts_the_rounds_played():
     )
     for policy, state in zip((clipped, ucb), states, strict=True):
         assert [int(np.argmax(policy.probabilities(state, jnp.int32(t), None))) for t in (8, 9)] == [1, 0]
+
+
+def test_htinf_sums_to_one_for_moments_near_order_one():
+    """At alpha = 1.001 the solver's q is 1001, and float32 alone would move the sum by a ten-thousandth."""
+    policy = jb.HTINF(moment_order=1.001, moment_bound=1.0)
+    losses = np.random.default_rng(0).exponential(size=(200, 10)).astype(np.float32) * 100
+    states = HTINFState(losses - losses.min(axis=1, keepdims=True), np.zeros_like(losses))
+    x = quick_jit(jax.vmap(lambda state: policy.probabilities(state, jnp.int32(100), None)))(states)
+    np.testing.assert_allclose(x.sum(axis=1), 1, atol=1e-6)
 
 
 @pytest.mark.usefixtures("x64")
