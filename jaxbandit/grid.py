@@ -1,13 +1,13 @@
 """Sweeps: labelled products of field values."""
 
 import dataclasses
-import difflib
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from jaxbandit.checks import suggest as suggest
 from jaxbandit.game import at_horizon
 from jaxbandit.types import current_names, field_values, fingerprint, format_number, public_fields, rank
 
@@ -192,15 +192,6 @@ def vector_label(values: np.ndarray) -> str:
     """Returns numbers per arm as text, with repeats folded: ``0.5,1x9``."""
     runs = [(number, len(list(run))) for number, run in itertools.groupby(values.ravel().tolist())]
     return ",".join(format_number(number) + (f"x{count}" if count > 1 else "") for number, count in runs)
-
-
-def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """Returns a suggestion for an unknown name, with the known names."""
-    known = list(known)
-    lower = {entry.lower(): entry for entry in reversed(known)}
-    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
-    listing = ", ".join(known) if known else "none"
-    return f"did you mean {lower[near[0]]!r}? Known: {listing}" if near else f"known: {listing}"
 
 
 def for_run(environments: Grid, horizon: int) -> Grid:

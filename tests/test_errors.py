@@ -335,9 +335,11 @@ def test_study_files_that_are_none(tmp_path):
     with pytest.raises(ValueError, match=r"none.toml does not exist"):
         study.Study.load(tmp_path / "none.toml")
     bad = tmp_path / "bad.toml"
-    bad.write_text("title = ")
-    with pytest.raises(ValueError, match="not valid TOML"):
+    bad.write_text("horizon = 5\ntitle = = 3")
+    with pytest.raises(ValueError, match=r"not valid TOML: .* .at line 2, column 9.; see line 2: title = = 3$"):
         study.Study.load(bad)
+    with pytest.raises(ValueError, match="is a directory; give the path of a study file in it"):
+        study.Study.load(tmp_path)
 
 
 def test_good_input_is_canonical():
