@@ -25,13 +25,13 @@ Contestants = dict[str, tuple[speed.Run, int]]  # what to time, and how many see
 
 
 def contestants() -> Contestants:
-    """Both, compiled."""
+    """Returns both contestants, compiled."""
     plain = competitors.plain_vmap_scan(speed.MEANS, speed.TAIL_INDEX, HORIZON, 512, "float32", usable_cores())
     return {OURS: (speed.jaxbandit_run(HORIZON, 4096, "float32"), 4096 * HORIZON), PLAIN: (plain, 512 * HORIZON)}
 
 
 def ratio(made: Contestants, repeats: int) -> float:
-    """How many times less processor time ours takes."""
+    """Returns the factor by which the package takes less processor time."""
     least = dict.fromkeys(made, float("inf"))
     for _ in range(repeats):
         for name, (run, seed_rounds) in made.items():
@@ -42,13 +42,13 @@ def ratio(made: Contestants, repeats: int) -> float:
 
 
 def played_by() -> str:
-    """What plays, in the words of a dataset's provenance."""
+    """Returns the way and the cores that play, from the provenance of a dataset."""
     environment = jb.Pareto(means=speed.MEANS, tail_index=speed.TAIL_INDEX)
     return jb.simulate(jb.UniINF(horizon=2), environment, horizon=2, num_seeds=1).attrs["device"]
 
 
 def verdict(measured: float, usual: float | None, device: str, cores: int) -> str | None:
-    """What is wrong, if anything."""
+    """Returns the problem as a sentence; None if there is none."""
     if not device.startswith("native: "):
         return f"the games are not played by machine code but by the {device}; `jaxbandit doctor` says why"
     if not device.startswith(f"native: {cores} x "):
@@ -65,7 +65,7 @@ def verdict(measured: float, usual: float | None, device: str, cores: int) -> st
 
 
 def main(arguments: list[str] | None = None, made: Contestants | None = None) -> int:
-    """The exit status."""
+    """Runs the check and returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--keep", action="store_true", help="add a line to results.jsonl")

@@ -27,7 +27,7 @@ def seconds(run) -> float:
 
 
 def local_ratio(horizon: int, num_seeds: int, repeats: int) -> tuple[float, float]:
-    """Median seconds of the plain simulation, and of the gradient in units of it."""
+    """Returns the median seconds of the plain simulation, and those of the gradient as a multiple of them."""
     policy = jb.UniINF(horizon=horizon)
     common = {"horizon": horizon, "num_seeds": num_seeds}
     contestants = {

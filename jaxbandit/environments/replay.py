@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxbandit import random
 from jaxbandit.arms import pick
+from jaxbandit.environments.laws.base import derive
 from jaxbandit.environments.laws.points import is_symmetric
 from jaxbandit.environments.measured import truncated_mean
 from jaxbandit.types import Array, field, pytree
@@ -62,7 +63,7 @@ class Replay:
     def __post_init__(self):
         if not isinstance(self.name, str):
             raise ValueError(f"Replay.name must be text, got {self.name!r}; it names the table in results")
-        object.__setattr__(self, "arm_means", np.mean(self.losses, axis=-2, dtype=np.float64))
+        derive(self, arm_means=np.mean(self.losses, axis=-2, dtype=np.float64))
 
     @property
     def num_arms(self) -> int:

@@ -188,7 +188,7 @@ def gaussian_moment(alpha: float) -> float:
 
 
 def derive(obj: Any, **values: Any) -> None:
-    """Sets derived fields of a frozen object during its construction."""
+    """Sets derived fields of a frozen environment during its construction."""
     names = {spec.name for spec in dataclasses.fields(obj) if spec.metadata.get("derived")}
     for name, value in values.items():
         assert name in names, name

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.environments.laws.base import derive
 from jaxbandit.environments.schedules.base import Moved, from_halves, in_halves
 from jaxbandit.environments.schedules.switching import geometric
 from jaxbandit.types import Array, field, pytree
@@ -48,7 +49,7 @@ class Shifting(Moved):
         self.check_law()
         self.check_means("shift")
         ends = np.minimum(np.cumsum(geometric(self.growth))[:-1], 2.0**31 - 1)
-        object.__setattr__(self, "ends", in_halves(ends))
+        derive(self, ends=in_halves(ends))
 
     @property
     def lowest(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
