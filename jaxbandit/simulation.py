@@ -51,7 +51,7 @@ def simulate(
       dtype: ``"float32"`` or ``"float64"``, the type in which games are played. Results are added in float64.
       keep: ``"seeds"`` for every game, ``"summary"`` for mean, standard error and quantiles.
       measures: Names of the policy's ``measure`` (summed over rounds) or of fields of its state.
-      trace: Keep arm, x and loss of every round for this many seeds; memory then grows with T.
+      trace: Number of seeds whose arm, x and loss are kept in every round; memory then grows with T.
       engine: Settings of the run (block, chunk, devices, progress, way). Only ``way`` changes the numbers, but not
         their law.
 
