@@ -13,6 +13,7 @@ from jaxbandit.types import current_names, field_values, fingerprint, format_num
 
 GAP = "gap"  # the distance of the other arms' means from the best one's: no field, but it can be set and swept
 LONG = 1000  # a label does not spell out more numbers than this
+LISTED = 40  # letters of a value in the text of a grid
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -184,7 +185,7 @@ def text(value: Any) -> str:
 
 def _listed(values: Sequence[Any], most: int = 6) -> str:
     """Returns values as text; of many, the first ones, an ellipsis and the last."""
-    shown = [text(value) for value in values]
+    shown = [entry if len(entry := text(value)) <= LISTED else f"{entry[: LISTED - 3]}..." for value in values]
     return ", ".join(shown if len(shown) <= most else [*shown[: most - 2], "...", shown[-1]])
 
 

@@ -247,6 +247,15 @@ def test_study_files(change, message):
         study.parse(TOML | change)
 
 
+def test_functions_of_studies_say_what_a_study_is(tmp_path):
+    for function in (lambda given: jb.run(given, tmp_path / "x"), jb.plan):
+        with pytest.raises(ValueError, match=r"takes a study, got 'quickstart'; pass jb.Study\(...\) or jb.Study.load"):
+            function("quickstart")
+    assert not (tmp_path / "x").exists()
+    with pytest.raises(ValueError, match=r"got <class .*UniINF'>; pass an object: jb.UniINF\(...\)"):
+        jb.Study(**TOML | {"policies": [jb.UniINF]})
+
+
 def test_studies_say_what_is_missing():
     for key in ("horizon", "policies"):
         given = {name: value for name, value in TOML.items() if name != key}

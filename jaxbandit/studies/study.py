@@ -29,7 +29,8 @@ class Study(pydantic.BaseModel):
       title: Title of the table, the figures and the dataset.
       horizon: Rounds to play; also the horizon of every policy that needs one and names none.
       num_seeds: Independent games per pair.
-      policies: Tables with ``name`` (registry key, entry point or ``module:Class``) and fields, or policies and grids.
+      policies: Tables with ``name`` (registry key, entry point or ``module:Class``) and fields, or policies and grids;
+        in a dictionary of policies and grids the keys are their labels.
       environments: The same for environments; a field that is an environment itself is a table with a ``name``.
       seed: The study seed.
       record: Number of log-spaced rounds, or the rounds to record at.
@@ -279,13 +280,8 @@ class Study(pydantic.BaseModel):
             if key not in cls.model_fields:
                 near = f"did you mean {SYNONYMS[key]!r}?" if key in SYNONYMS else suggest(key, list(cls.model_fields))
                 raise ValueError(f"unknown key {key!r}; {near}")
-        tables = {}
-        for section in entries.REGISTRIES:
-            given = content.get(section)
-            listed = [given] if given is not None and not isinstance(given, list | tuple) else given
-            if listed is not None:
-                tables[section] = [entries.as_table(entry, section) for entry in listed]
-        return content | tables
+        given = {section: content[section] for section in entries.REGISTRIES if content.get(section) is not None}
+        return content | {section: entries.as_tables(listed, section) for section, listed in given.items()}
 
     def model_post_init(self, context: Any) -> None:
         """Builds all policies and environments once, so that a bad value is found before any game is played."""

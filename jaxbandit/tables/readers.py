@@ -1,6 +1,7 @@
 """Readers of measured tables, one loss per round and arm: NumPy, CSV, TSV and Parquet files, ASlib scenarios."""
 
 import dataclasses
+import os
 import pathlib
 import stat
 import warnings
@@ -76,6 +77,8 @@ def read_table(
       >>> jb.read_table(path).replay(order="resampled").means(1).tolist()
       [1.25, 0.5]
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"read_table reads a file, got {type(path).__name__}; replay an array: jb.Replay(losses=...)")
     path = pathlib.Path(path)
     where = str(path)
     suffix = path.suffix.lower()

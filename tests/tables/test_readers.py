@@ -117,6 +117,11 @@ def test_delimiter_and_index(tmp_path):
         jb.read_table(write(tmp_path, "npy"), delimiter=";")
 
 
+def test_an_array_is_no_file():
+    with pytest.raises(ValueError, match=r"read_table reads a file, got ndarray; replay an array: jb.Replay"):
+        jb.read_table(np.ones((3, 2)))
+
+
 def test_unreadable_files(tmp_path):
     with pytest.raises(ValueError, match=r"none.csv does not exist; give the path of a table: .npy"):
         jb.read_table(tmp_path / "none.csv")
