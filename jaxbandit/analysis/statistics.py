@@ -268,8 +268,10 @@ _kept_resamples = functools.lru_cache(maxsize=2)(_resamples)
 
 
 def mean_and_stderr(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the mean along the last axis, and its standard error."""
-    return table.mean(axis=-1), stderr_of(table.var(axis=-1), table.shape[-1])
+    """Returns the mean along the last axis, and its standard error, which is 0 if all values agree."""
+    # The mean of equal numbers may be rounded, and then their variance is the square of that error.
+    variance = np.where(table.max(axis=-1) == table.min(axis=-1), 0.0, table.var(axis=-1))
+    return table.mean(axis=-1), stderr_of(variance, table.shape[-1])
 
 
 def stderr_of(variance: np.ndarray, count: int) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Makers of the tables of single findings, such as worst gaps, gains per doubling, and tuned constants."""
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -18,8 +19,14 @@ from jaxbandit.types import public_fields
 DOUBLINGS = 6  # gains that a table shows
 
 
-def worst_gaps(results: Results) -> str:
-    """Makes a table of the largest mean regret over gaps, for each family of environments and policy."""
+def worst_gaps(results: Results, *, bend: bool = False) -> str:
+    """Makes a table of the largest mean regret over gaps, for each family of environments and policy.
+
+    Args:
+      results: Results of the study.
+      bend: Whether the limits of an exponent are further out by the bend of the curve, which is half the difference
+        between the slopes over the two halves of the window. Otherwise the bend limits the digits.
+    """
     heads = [
         "K",
         "alpha",
@@ -27,7 +34,7 @@ def worst_gaps(results: Results) -> str:
         "largest mean regret (95 %)",
         "at gap",
         "over the order",
-        "exponent of T (95 %)",
+        "exponent of T (95 %" + (", with the bend)" if bend else ")"),
         "1/alpha",
     ]
     lines = []
@@ -38,6 +45,8 @@ def worst_gaps(results: Results) -> str:
             last = found.isel(round=-1)
             value, rounds = float(last.regret), found["round"].values[-1:]
             power, low, high = (float(found[name]) for name in ("exponent", "exponent_low", "exponent_high"))
+            error = float(found.model_error)
+            wide = _exponent_limits(power, low - error, high + error)
             lines.append(
                 [
                     str(family.num_arms),
@@ -46,7 +55,7 @@ def worst_gaps(results: Results) -> str:
                     interval_text(value, float(last.low), float(last.high)),
                     f"{float(last.gap):g}" + (" (edge)" if bool(last.edge) else ""),
                     f"{value / float(gaps.order(family, rounds)[0]):.2g}",
-                    _limits(power, low, high, growth.exponent_digits(low, high, float(found.model_error))),
+                    wide if bend else _limits(power, low, high, growth.exponent_digits(low, high, error)),
                     f"{1 / (family.moment_order or 1):.2f}",
                 ]
             )
@@ -108,6 +117,13 @@ def growth_of(measure: str, environments: dict[str, str]) -> Maker:
 
 def _limits(value: float, low: float, high: float, digits: int = 2) -> str:
     return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def _exponent_limits(value: float, low: float, high: float) -> str:
+    """Returns an exponent with its limits, to the digits (2 to 4) at which the limits differ from it."""
+    half = (high - low) / 2
+    digits = math.ceil(-math.log10(half)) if half > 0 else 4
+    return _limits(value, low, high, min(max(digits, 2), 4))
 
 
 def extra_logarithm(results: Results) -> str:

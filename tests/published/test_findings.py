@@ -13,8 +13,15 @@ from jaxbandit.published.results import Results
 from jaxbandit.studies.study import parse
 
 
-@pytest.mark.parametrize(("bend", "shown"), [(0.0, "0.70 (0.70 to 0.70)"), (0.06, "0.7 (0.7 to 0.7)")])
-def test_exponents_of_worst_gaps_have_the_digits_that_the_bend_of_the_curve_allows(bend, shown):
+@pytest.mark.parametrize(
+    ("bend", "shown", "narrow"),
+    [
+        (0.0, "0.7000 (0.7000 to 0.7000)", "0.70"),
+        (0.004, "0.700 (0.696 to 0.704)", "0.70"),
+        (0.06, "0.70 (0.64 to 0.76)", "0.7"),
+    ],
+)
+def test_exponents_of_worst_gaps_have_limits_and_digits_that_the_bend_of_the_curve_allows(bend, shown, narrow):
     rounds = 2.0 ** np.arange(4, 17)
     power = 0.7 * np.log(rounds) + bend * np.log(rounds / 2.0**14) ** 2 / np.log(4)  # slopes differ between the halves
     level = np.array([1.0, 2.0, 1.5]).reshape(1, 3, 1, 1) * np.linspace(0.99, 1.01, 16).reshape(1, 1, 16, 1)
@@ -29,9 +36,10 @@ def test_exponents_of_worst_gaps_have_the_digits_that_the_bend_of_the_curve_allo
     results = types.SimpleNamespace(
         ds=ds, environments=environments, policies=lambda: {"uniinf": "uniINF"}, remark=lambda _: ""
     )
-    assert f"| {shown} |" in findings.worst_gaps(results)
+    assert f"| {shown} |" in findings.worst_gaps(results, bend=True)
+    assert f"| {narrow} ({narrow} to {narrow}) |" in findings.worst_gaps(results)
     found = worst_gaps(ds, environments=environments).isel(family=0, policy=0)
-    assert exponent_text(found, short=True) == f" $T^{{{shown.split()[0]}}}$"
+    assert exponent_text(found, short=True) == f" $T^{{{narrow}}}$"
 
 
 def results_of(policies, finals):
