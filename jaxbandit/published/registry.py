@@ -59,6 +59,7 @@ _JACKPOTS = {
         ("0.001,0.5", 1000),
     )
 }
+_SCALES = {f"uniinf[initial_scale={scale}]": f"uniINF, S₁ = {scale:,}" for scale in (4, 16, 64, 256, 1024, 4096)}
 _SIZES = {f"jackpot[probability=0.1,0.5,gain={gain},0.5]": f"gain {gain}" for gain in (1, 2, 5, 10, 20, 50, 200)}
 _REFLECTED = {
     f"reflected[law=Pareto(means=0.5,1, tail_index={tail})]": f"reflected, tail {tail}" for tail in (1.2, 1.5556)
@@ -92,6 +93,8 @@ _RESAMPLED = {
     "planetlab_server_choice[order=resampled]": "PlanetLab servers (20)",
 }
 _STORED = {label.replace("resampled", "stored"): _RESAMPLED[label] for label in _RESAMPLED if "order" in label}
+
+_ORDERS_PLAYED = {"replay[order=resampled": "rows at random", "replay[order=stored": "rows in their order"}
 
 _TERMS = {
     f"{start}tail_index={tail}": f"`{name}`, alpha = {alpha}"
@@ -131,6 +134,7 @@ TABLES: dict[str, Table] = {
     "misspecification": Table("misspecification", tables.sweep("moment_bound_factor")),
     "ablation": Table("ablation", tables.final_regret()),
     "minimax": Table("minimax", findings.worst_gaps),
+    "minimax_fine": Table("minimax_fine", findings.worst_gaps),
     "extra-logarithm": Table("minimax", findings.extra_logarithm),
     "ties": Table("ties", findings.gains(_TIES)),
     "ties-scale": Table(
@@ -140,6 +144,7 @@ TABLES: dict[str, Table] = {
     "laws": Table("laws", tables.final_regret(_LAWS)),
     "assumption": Table("assumption", tables.final_regret(_JACKPOTS | _REFLECTED)),
     "assumption-size": Table("assumption", tables.final_regret(_SIZES)),
+    "assumption_scale": Table("assumption_scale", tables.final_regret(_JACKPOTS, _SCALES)),
     "corruption": Table("corruption", tables.sweep("budget", shown="{:,.0f}".format)),
     "horizon": Table("horizon", tables.sweep("horizon", shown="{:,.0f}".format)),
     "units": Table("units", tables.sweep("unit", relative=True)),
@@ -158,4 +163,6 @@ TABLES: dict[str, Table] = {
     "table1-choose": Table("table1", tables.final_regret(_ten_arms(list(_STARTS), (1.1, 1.5, 2)), given=True)),
     "real_tables": Table("real_tables", tables.final_regret(_RESAMPLED, given=True)),
     "real_tables-stored": Table("real_tables", tables.final_regret(_STORED, given=True)),
+    "real_seattle": Table("real_seattle", tables.final_regret(_ORDERS_PLAYED, given=True)),
+    "real_planetlab": Table("real_planetlab", tables.final_regret(_ORDERS_PLAYED, given=True)),
 }
