@@ -229,6 +229,15 @@ def test_the_best_arm_of_moving_means_may_be_any():
     assert not jb.Shifting(law.with_means(np.array([1.0, 0.5])), shift=2.0).truncated_nonnegative
 
 
+def test_a_game_played_past_the_end_of_a_schedule_by_hand_is_marked_as_failed():
+    policy, environment = jb.Exp3(), jb.Scheduled(LAW, TABLE[:3])
+    step, key, state = quick_jit(jb.step(policy, environment)), jb.game_key(0, 0), jb.start(policy, environment)
+    for _ in range(5):
+        state = step(state, key)
+    assert int(state.failed) == 4
+    assert np.isnan(float(state.regret))
+
+
 def test_a_schedule_is_given_the_horizon_of_the_run():
     for environment in (jb.Swap(LAW), jb.Corrupted(LAW, budget=3), jb.MinimaxHard(3, 1.5)):
         with pytest.raises(ValueError, match=rf"{type(environment).__name__}.horizon is not known; pass horizon="):
