@@ -1,9 +1,8 @@
 """The tables and pictures of docs/environments.md.
 
-``python -m benchmarks.environments`` writes the table of environments and their pictures; with ``--time`` also the cost
-of a
-draw: the time of a uniINF round in an environment minus that in one whose losses cost nothing, K = 10, in pairs of
-  runs.
+``python -m benchmarks.environments`` writes the table of environments and their pictures. With ``--time`` it also
+measures the cost of a draw: the time of a uniINF round in an environment minus that in one whose losses cost nothing,
+K = 10, in pairs of runs.
 """
 
 import argparse

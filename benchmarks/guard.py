@@ -1,11 +1,11 @@
 """A short check that no factor of two was lost: ``python -m benchmarks.guard``.
 
-Plays uniINF, K = 10, beside the plain ``jit(vmap(scan))`` of ``competitors``, in turns, and compares how many times
-less processor time it takes with what is usual for this kind of machine in ``results.jsonl``, or, where nothing is
-kept, with what every machine should reach. Exit status 1 and a line that says what to do if it is less than half of
-that. Processor time, and the least of several repeats, because load on a shared machine stretches the time on the
-wall of the two by different factors; that machine code plays, and on all cores, is checked by itself. ``--keep`` adds
-a line to ``results.jsonl``.
+The check plays uniINF, K = 10, and the plain ``jit(vmap(scan))`` of ``competitors`` in turns. The ratio of their
+processor times is compared with the usual one of this kind of machine in ``results.jsonl``. If nothing is kept there,
+it is compared with a ratio that every machine should reach. If the measured ratio is less than half of that, the
+command prints the remedy and its exit status is 1. It takes processor time, and the least of several repeats, because
+load on a shared machine stretches the wall times of the two by different factors. That machine code plays on all cores
+is checked separately. ``--keep`` adds a line to ``results.jsonl``.
 """
 
 import argparse

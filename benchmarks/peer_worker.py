@@ -1,9 +1,9 @@
-"""One peer, in its own environment: plays what it is asked to on standard input, a line of JSON each.
+"""One peer, in its own environment: reads requests on standard input, a line of JSON each, and plays them.
 
-Imports nothing but the peer and NumPy: ``python peer_worker.py NAME``. A request names a policy, the mean losses of
-the arms, the rounds of a game, a budget of seconds and a seed; the answer says how many games were played in what
-time, and the regret of each. Losses are Bernoulli; the peers play for rewards, which are 1 - loss. Pulls and suffered
-loss are kept at 16 recorded rounds, as jaxbandit keeps them.
+The program imports nothing but the peer and NumPy: ``python peer_worker.py NAME``. A request names a policy, the mean
+losses of the arms, the rounds of a game, a budget of seconds and a seed. The answer has the number of games, the time
+they took, and the regret of each. Losses are Bernoulli; the peers play for rewards, which are 1 - loss. Pulls and
+suffered loss are kept at 16 recorded rounds, as jaxbandit keeps them.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The table of docs/policies.md: what every policy is for, is given, keeps and costs.
+"""The table of docs/policies.md: the purpose of every policy, the parameters it is given, its memory and its cost.
 
 ``python -m benchmarks.policies`` plays every policy in its bounded form against uniINF, in turns, K = 10 and T = 1e5,
 and writes the page; ``--quick`` plays a tenth of the rounds and prints.

@@ -1,4 +1,4 @@
-"""What sensitivity costs: ``python -m benchmarks.sensitivity``.
+"""The cost of a sensitivity analysis: ``python -m benchmarks.sensitivity``.
 
 Plays uniINF, K = 10, Pareto losses of index 1.6. First the local gradient of two parameters beside the plain
 simulation of as many seeds, interleaved, as a ratio of medians: four coupled lanes per seed make it 4 and a little

@@ -24,7 +24,7 @@ from benchmarks.accuracy import peak_memory
 from jaxbandit.engine import Job
 
 ARMS = (2, 10, 32, 100, 1000)
-JUMP = 1.4  # what a seed-round and arm may cost more at the next larger K
+JUMP = 1.4  # the factor by which a seed-round and arm may cost more at the next larger K
 SECONDS = 1.0  # of one run, about
 
 ROUNDS, SEEDS = (1_000, 10_000, 100_000, 1_000_000), (1_000, 4_000, 16_000, 100_000)

@@ -1,4 +1,4 @@
-"""What a sweep costs over one point with as many games: ``python -m benchmarks.sweeps``.
+"""The cost of a sweep over one point with as many games: ``python -m benchmarks.sweeps``.
 
 Both are studies in a directory of their own, files and all. Programs are compiled before, and rounds alternate.
 ``--all`` does it for every policy, each with a horizon that takes some seconds: 100 values of the first field it has
@@ -22,7 +22,7 @@ from jaxbandit.runs.campaign import Report
 from jaxbandit.types import is_static, public_fields
 
 POINTS, SEEDS = 100, 64
-LIMIT = 1.25  # what a sweep may cost over one point
+LIMIT = 1.25  # the most that a sweep may cost over one point
 MEANS, TAIL_INDEX = [0.5] + [1.0] * 9, 1.6
 SECONDS = 3.0  # of one study with --all, about
 

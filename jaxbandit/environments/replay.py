@@ -87,11 +87,7 @@ class Replay:
 
     def means(self, t: Array) -> Array:
         """Returns the losses of round ``t``; in resampled order, the means of the columns: [K]."""
-        if self.order == "stored":
-            # Past the end of the table NaN marks the game as failed; by default JAX would repeat the last row.
-            values = jnp.asarray(self.losses).at[jnp.asarray(t) - 1].get(mode="fill", fill_value=jnp.nan)
-        else:
-            values = jnp.asarray(self.arm_means)
+        values = row_of_round(self.losses, t) if self.order == "stored" else jnp.asarray(self.arm_means)
         return self._sign * self.scale * values
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
@@ -155,3 +151,8 @@ class Replay:
     @property
     def _sign(self) -> float:
         return -1.0 if self.rewards else 1.0
+
+
+def row_of_round(table: Any, t: Array) -> Array:
+    """Returns row ``t`` of a table, 1-based; NaN past its end, which marks the game as failed."""
+    return jnp.asarray(table).at[jnp.asarray(t) - 1].get(mode="fill", fill_value=jnp.nan)  # the default repeats a row

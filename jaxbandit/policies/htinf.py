@@ -165,7 +165,7 @@ class AdaTINF:
     Attributes:
       horizon: :math:`T`.
       skipped_cost: Cost of a skipped loss: "absolute" value (default), or "signed" as an implementation has it.
-      after_doubling: What S starts from on a new level: the "cost" that overflowed (default), or "zero".
+      after_doubling: The first S on a new level: the "cost" that overflowed (default), or "zero".
       restart: Whether a new level forgets the estimates.
 
     Example:

@@ -136,7 +136,7 @@ def _ftrl(L: Array, beta: Array, gamma: Array, start: Array) -> Array:
         change = (level - slope) * width
         relative = jnp.max(jnp.where(change < 0, -change * inverse, change * ratio))
         share = jnp.where(relative > 0.75, 0.75 / relative, 1)
-        # The last test compares with what a step adds to the smaller of x and 1 - x.
+        # The last test compares the change with the smaller of x and 1 - x.
         return x + share * change, jnp.max(jnp.abs(change) * jnp.maximum(inverse, ratio)), count + 1
 
     def unsettled(loop: tuple[Array, Array, Array]) -> Array:

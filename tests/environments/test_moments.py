@@ -152,7 +152,7 @@ def test_a_moment_that_does_not_exist_is_refused(example):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", ALL)
-def test_truncated_nonnegative_is_told_of_the_best_arm(example):
+def test_truncated_nonnegative_is_that_of_the_best_arm(example):
     """E[l 1(|l| > M)] >= 0 for the best arm, on a sample; z = 5."""
     best = int(np.argmin(example.environment.means(1)))
     drawn = np.clip(sample(example, best, 500_000), -1e3, 1e3)

@@ -126,7 +126,7 @@ def test_means_are_the_schedule(environment, means):
 
 
 @pytest.mark.parametrize(("environment", "means"), ALL + STATIONARY)
-def test_regret_of_one_arm_is_known_and_luck_is_common(environment, means):
+def test_regret_of_one_arm_is_known_and_random_numbers_are_common(environment, means):
     """The best fixed arm has none, every other what separates it; two policies that play one arm suffer one loss."""
     policies = jb.grid(Always, arm=[0, 1, 2, IN_TURN])
     ds = jb.simulate(policies, environment, horizon=T, num_seeds=2, record=[T // 4, T], trace=2).squeeze()
@@ -229,29 +229,38 @@ def test_the_best_arm_of_moving_means_may_be_any():
     assert not jb.Shifting(law.with_means(np.array([1.0, 0.5])), shift=2.0).truncated_nonnegative
 
 
-def test_a_schedule_is_told_the_horizon_of_the_run():
+def test_a_game_played_past_the_end_of_a_schedule_by_hand_is_marked_as_failed():
+    policy, environment = jb.Exp3(), jb.Scheduled(LAW, TABLE[:3])
+    step, key, state = quick_jit(jb.step(policy, environment)), jb.game_key(0, 0), jb.start(policy, environment)
+    for _ in range(5):
+        state = step(state, key)
+    assert int(state.failed) == 4
+    assert np.isnan(float(state.regret))
+
+
+def test_a_schedule_is_given_the_horizon_of_the_run():
     for environment in (jb.Swap(LAW), jb.Corrupted(LAW, budget=3), jb.MinimaxHard(3, 1.5)):
         with pytest.raises(ValueError, match=rf"{type(environment).__name__}.horizon is not known; pass horizon="):
             environment.means(jnp.int32(1))
-        told = environment.at_horizon(50)
-        assert told.horizon == 50
-        assert told.at_horizon(70) is told
+        known = environment.at_horizon(50)
+        assert known.horizon == 50
+        assert known.at_horizon(70) is known
         assert jb.Switching(environment).at_horizon(50).law.horizon == 50
-    ds, told = (
+    ds, known = (
         jb.simulate(Always(0), environment, horizon=50, num_seeds=2, trace=2)  # traced as above: one program
         for environment in (jb.Swap(LAW), jb.Swap(LAW, horizon=50))
     )
-    np.testing.assert_array_equal(ds.regret, told.regret)
+    np.testing.assert_array_equal(ds.regret, known.regret)
 
 
 def test_the_horizon_of_the_run_does_not_depend_on_the_recorded_rounds():
     """Arms change places after round 25 of 50, also if the last recorded round is 30."""
-    ds, told = (
+    ds, known = (
         jb.simulate(Always(0), environment, horizon=50, num_seeds=2, trace=2, record=[30])
         for environment in (jb.Swap(LAW), jb.Swap(LAW, horizon=50))
     )
     assert ds.attrs["horizon"] == 50
-    np.testing.assert_array_equal(ds.trace_loss, told.trace_loss)
+    np.testing.assert_array_equal(ds.trace_loss, known.trace_loss)
 
 
 def test_schedules_in_a_study_file():

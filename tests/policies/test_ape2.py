@@ -210,7 +210,7 @@ def test_mr_index():
 
 @pytest.mark.slow
 def test_forms_play_alike():
-    """Same luck, same law: the regret of the two forms is the same within noise."""
+    """Common random numbers, one law: the regret of the two forms is the same within noise."""
     environment = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
     regret = [
         jb.simulate(

@@ -251,7 +251,7 @@ def test_family_identities():
 @pytest.mark.usefixtures("x64")
 def test_scale_equivariance_where_it_must_hold_and_fail():
     losses = heavy_tailed_losses(150, 3, seed=3)
-    told = [jb.HTINF(moment_order=1.5, moment_bound=sigma) for sigma in (1.0, 8.0)]
-    np.testing.assert_array_equal(chosen(told[0], losses), chosen(told[1], losses, scale=8.0))
+    known = [jb.HTINF(moment_order=1.5, moment_bound=sigma) for sigma in (1.0, 8.0)]
+    np.testing.assert_array_equal(chosen(known[0], losses), chosen(known[1], losses, scale=8.0))
     for policy in (jb.UniINF(horizon=150.0), jb.OptHTINF(), jb.AdaTINF(horizon=150.0)):
         assert (chosen(policy, losses) != chosen(policy, losses, scale=8.0)).any()

@@ -141,7 +141,7 @@ class Moved(Schedule):
 
 
 def _in_every_arm(law: Any) -> bool:
-    """Returns whether every arm of a law is truncated non-negative; of a user's own law, what it says of the best."""
+    """Returns whether every arm of a law is truncated non-negative, or the best arm if the law declares no more."""
     return getattr(law, "every_arm_truncated_nonnegative", law.truncated_nonnegative)
 
 

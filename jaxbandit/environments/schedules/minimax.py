@@ -15,7 +15,7 @@ from jaxbandit.types import Array, field, pytree
 
 @pytree
 class MinimaxHard:
-    r"""A hard pair whose gap is what cannot be told apart within the horizon.
+    r"""A hard pair whose gap shrinks with the horizon, so that it is hard to see within a run.
 
     :math:`\Delta = \frac f2 (K / T)^{1 - 1/\alpha}`, at most 1/2: every algorithm has regret of order
     :math:`K^{1 - 1/\alpha} T^{1/\alpha}` on it or on its like with another best arm. It is stationary within a
