@@ -53,31 +53,31 @@ MATHS = {  # plain formulas of the theory's tables, longer ones first
 USE = {
     "ada_hedge": "Losses are bounded, but neither their unit nor their range is known, and the environment may change.",
     "ada_tinf": "The environment may change, the tail is unknown, and no bound for one stochastic instance is needed.",
-    "adar_ucb": "The tail and the unit are unknown, the environment stays as it is, and exploration is affordable.",
-    "ape2": "The order of the moment is known, its size is not, and the environment stays as it is.",
+    "adar_ucb": "The tail and the unit are unknown, the environment does not change, and exploration is affordable.",
+    "ape2": "The order of the moment is known, its size is not, and the environment does not change.",
     "clipped_sgd_ucb": "The noise is symmetric and may lack even a mean, as Cauchy noise does. Tune `exploration`.",
     "doubling": "A policy must be given $T$, and you do not know when play ends.",
-    "delayed": "You want to know what a policy loses if its losses arrive late.",
+    "delayed": "You want to measure the cost of losses that arrive late.",
     "exp3": "You need a classical baseline for losses in [0, 1] that may change.",
     "exp3_plus_plus": "You need a cheap best-of-both-worlds baseline for losses in [0, 1].",
     "ftpl": "You need a baseline for losses in [0, 1] that perturbs instead of regularising.",
     "htinf": r"$\alpha$ and $\sigma$ are known. It is the reference for what that knowledge is worth.",
     "lb_inf_v": "Losses lie in [0, 1] and some arms vary little. It shows what robustness costs on light tails.",
-    "moss": "Losses lie in [0, 1], the environment stays as it is, and the worst case counts.",
+    "moss": "Losses lie in [0, 1], the environment does not change, and the worst case matters.",
     "mr_ape": "The conditions of MR-UCB hold, and play should be randomised.",
-    "mr_ucb": "The order of the moment and the horizon are known, and the worst case counts.",
+    "mr_ucb": "The order of the moment and the horizon are known, and the worst case matters.",
     "omd_lb_ht": r"$\alpha$ and $\sigma$ are known and the environment may change. Losses may have either sign.",
     "opt_htinf": "Nothing is known but the unit. It is the first policy to try beside uniINF.",
-    "robust_moss": r"$\alpha$ and $\sigma$ are known, the environment stays as it is, and the worst case counts.",
-    "robust_ucb": r"$\alpha$ and $\sigma$ are known and the environment stays as it is. It is the classical baseline.",
+    "robust_moss": r"$\alpha$ and $\sigma$ are known, the environment does not change, and the worst case matters.",
+    "robust_ucb": r"$\alpha$ and $\sigma$ are known and the environment does not change. It is the classical baseline.",
     "sao_ht": "You study theory. Its constants make it play uniformly for millions of rounds.",
-    "thompson": "You need a strong baseline for light tails in an environment that stays as it is.",
+    "thompson": "You need a strong baseline for light tails in an environment that does not change.",
     "tsallis_inf": "Losses lie in [0, 1], whether or not the environment changes.",
     "ucb1": "You need the textbook baseline for losses in [0, 1].",
     "uniform": "You need a yardstick. A policy that learns must beat it.",
     "uniinf": "The tail is unknown and heavy, the unit is known, and the environment may change.",
-    "uniinf_first_losses": "You measure what the unit is worth to uniINF. It is not the paper's and has no proof.",
-    "uniinf_variant": "You ablate uniINF. It is not the paper's and has no proof.",
+    "uniinf_first_losses": "You want to measure how much the unit helps uniINF. It is not in the paper and has no proof.",
+    "uniinf_variant": "You want an ablation of uniINF. It is not in the paper and has no proof.",
 }
 
 # Known in the literature and missing here.
@@ -178,7 +178,7 @@ KNOWN = {
 
 def choice() -> str:
     """Returns the policies with a proved bound, by what is known and whether the environment may change."""
-    lines = ["| you know | the environment stays as it is | it may change, or you cannot tell |", "|---|---|---|"]
+    lines = ["| you know | the environment does not change | it may change, or you cannot tell |", "|---|---|---|"]
     for known, fits in KNOWN.items():
         rows = {name: row for name, row in GUARANTEES.items() if row.proved and fits(row)}
         changing = {name: row for name, row in rows.items() if row.adversarial}

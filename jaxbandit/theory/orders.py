@@ -17,7 +17,7 @@ ASSUMPTIONS = {
     "truncated non-negative": "the best arm's losses are truncated non-negative",
     "symmetric": "the noise is symmetric around means of at most R",
     "unique best arm": "one arm is better than all others (for the bound of one instance only)",
-    "stochastic": "every arm draws from one law for good",
+    "stochastic": "every arm always draws from the same law",
     "oblivious": "the environment does not react to play",
 }
 
