@@ -48,6 +48,7 @@ _LAWS = {
     "tail_reversed[tail_index=1.3333]": "tail-reversed, alpha = 1.3",
     "tail_reversed[tail_index=1.5556]": "tail-reversed, alpha = 1.5",
 }
+_REVERSED = {label: heading for label, heading in _LAWS.items() if label.startswith("tail_reversed")}
 _JACKPOTS = {
     f"jackpot[probability={start},gain={gain},": f"jackpot {gain}"
     for start, gain in (
@@ -59,7 +60,6 @@ _JACKPOTS = {
         ("0.001,0.5", 1000),
     )
 }
-_SCALES = {f"uniinf[initial_scale={scale}]": f"uniINF, S₁ = {scale:,}" for scale in (4, 16, 64, 256, 1024, 4096)}
 _SIZES = {f"jackpot[probability=0.1,0.5,gain={gain},0.5]": f"gain {gain}" for gain in (1, 2, 5, 10, 20, 50, 200)}
 _REFLECTED = {
     f"reflected[law=Pareto(means=0.5,1, tail_index={tail})]": f"reflected, tail {tail}" for tail in (1.2, 1.5556)
@@ -119,6 +119,11 @@ def _ten_arms(names: Sequence[str], orders: Iterable[float]) -> dict[str, str]:
     }
 
 
+def _scales(*scales: int) -> dict[str, str]:
+    """Returns labels of uniINF with a swept first scale, with names."""
+    return {f"uniinf[initial_scale={scale}]": f"uniINF, S₁ = {scale:,}" for scale in scales}
+
+
 TABLES: dict[str, Table] = {
     "certify": Table("certify", proofs.certificate),
     "errata": Table("errata", proofs.slips),
@@ -142,9 +147,10 @@ TABLES: dict[str, Table] = {
         findings.growth_of("scale", {k: v for k, v in _TIES.items() if v.startswith(("one best,", "two best,"))}),
     ),
     "laws": Table("laws", tables.final_regret(_LAWS)),
+    "laws_scale": Table("laws_scale", tables.final_regret(_REVERSED, _scales(4, 32, 256, 2048, 16384))),
     "assumption": Table("assumption", tables.final_regret(_JACKPOTS | _REFLECTED)),
     "assumption-size": Table("assumption", tables.final_regret(_SIZES)),
-    "assumption_scale": Table("assumption_scale", tables.final_regret(_JACKPOTS, _SCALES)),
+    "assumption_scale": Table("assumption_scale", tables.final_regret(_JACKPOTS, _scales(4, 16, 64, 256, 1024, 4096))),
     "corruption": Table("corruption", tables.sweep("budget", shown="{:,.0f}".format)),
     "horizon": Table("horizon", tables.sweep("horizon", shown="{:,.0f}".format)),
     "units": Table("units", tables.sweep("unit", relative=True)),
