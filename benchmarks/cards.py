@@ -103,7 +103,7 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def card(name: str, costs: dict[str, str]) -> str:
-    """The card of one policy."""
+    """Returns the card of one policy."""
     cls, row = jb.POLICIES[name], GUARANTEES[name]
     example = next(policy for key, policy in policies.examples().items() if key.startswith(f"`{name}`"))
     proved = _proved(row)
@@ -153,13 +153,13 @@ def _note(order: Order) -> str:
 
 
 def standing() -> dict[str, str]:
-    """The ratios to uniINF's time that the table of policies has, by the names of its rows."""
+    """Returns the ratios to uniINF's time in the table of policies, by the names of its rows."""
     rows = r"^\| (`[^|]*?) \|.*\| [^|]*\(([^|]*)\) \| [^|]*\|$"
     return dict(re.findall(rows, policies.PAGE.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def cards() -> str:
-    """All cards, by label, and what is missing."""
+    """Returns all cards, by label, and the policies that are missing."""
     ratios = standing()
     names = sorted(jb.POLICIES, key=lambda name: jb.POLICIES[name].label.lower())
     parts = [card(name, {key: text for key, text in ratios.items() if key.startswith(f"`{name}`")}) for name in names]
@@ -177,7 +177,7 @@ KNOWN = {
 
 
 def choice() -> str:
-    """Policies with a proved bound, by what is known and whether the environment may change."""
+    """Returns the policies with a proved bound, by what is known and whether the environment may change."""
     lines = ["| you know | the environment does not change | it may change, or you cannot tell |", "|---|---|---|"]
     for known, fits in KNOWN.items():
         rows = {name: row for name, row in GUARANTEES.items() if row.proved and fits(row)}
@@ -197,7 +197,7 @@ def _anchor(name: str) -> str:
 
 
 def promises() -> str:
-    """What is proved of every policy, beside the lower bounds of heavy-tailed bandits."""
+    """Returns the proved bounds of every policy beside the lower bounds of heavy-tailed bandits."""
     lines = [
         "| policy | must be given | one stochastic instance | the worst stochastic instance | an adversary |",
         "|---|---|---|---|---|",
@@ -226,7 +226,7 @@ COSTS = {2.0: "up to twice", 4.0: "two to four times", 8.0: "four to eight times
 
 
 def costs() -> str:
-    """The policies by what a round costs relative to uniINF, as the table of policies has it."""
+    """Returns the policies by the cost of a round relative to uniINF, from the table of policies."""
     groups: dict[str, list[str]] = {words: [] for words in COSTS.values()}
     more: dict[str, float] = {}
     for name, ratio in standing().items():
@@ -244,20 +244,20 @@ def costs() -> str:
 
 
 def horizons() -> str:
-    """The policies that must be given the horizon."""
+    """Returns the policies that must be given the horizon."""
     names = listed(f"`{name}`" for name, row in GUARANTEES.items() if "T" in row.given)
     return textwrap.fill(f"These policies must be given $T$: {names}. The others are anytime.", 100)
 
 
 def replaced(page: str, marker: str, text: str) -> str:
-    """The page with one of its generated parts replaced."""
+    """Returns the page with one of its generated parts replaced."""
     return re.sub(
         rf"(<!-- {marker} -->\n).*?(\n<!-- end {marker} -->)", lambda m: m[1] + text + m[2], page, flags=re.DOTALL
     )
 
 
 def pages() -> dict[pathlib.Path, str]:
-    """Both pages with their parts up to date."""
+    """Returns both pages with their parts up to date."""
     choose = CHOOSE.read_text(encoding="utf-8")
     for marker, make in (("choice", choice), ("promises", promises), ("horizons", horizons), ("costs", costs)):
         choose = replaced(choose, marker, make())

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import comparison, risk, statistics
-from jaxbandit.analysis.table import percent
+from jaxbandit.analysis.table import percents
 
 LOST = (
     r"Lost is the share of games with $R > T \Delta / 4$, with exact 95 % limits. It is left out if it is 0, and in "
@@ -43,7 +43,7 @@ def final_text(regret: xr.DataArray, gaps: risk.Gaps | None, unit: float = 1) ->
     found = None if gaps is None else risk.lost(regret, gaps)
     lost = ""
     if found is not None and found[0] > 0:
-        rate, low, high = map(percent, found)
+        rate, low, high = percents(found)
         lost = f"; lost {rate} % [{low}, {high}]"
     return f"{mean_text(last)}{star(last)} ({number(float(np.quantile(last, 0.99)))}{lost})"
 

@@ -222,7 +222,7 @@ GUARANTEES: dict[str, Guarantee] = {
 # Registry names by the names of the classes, in small letters.
 _KEYS = {key.replace("_", ""): key for key in GUARANTEES} | {"gaussianthompson": "thompson"}
 
-# Policies around another one, and what each needs not be given although the policy inside must be.
+# Policies around another one, with the parameters that only the policy inside would have to be given.
 _WRAPPERS: dict[str, tuple[str, ...]] = {"delayed": (), "doubling": ("T",)}
 
 # Rows of policies with other parameters than the default ones: the parameters in words, and the row.

@@ -220,7 +220,8 @@ def _notes(ds: xr.Dataset, level: float, entries: int, bounded: bool, fragile: b
         f"interval lies: between {low:g} and {high:g} (like log T), above {high:g} (faster than log T), below {low:g} "
         "(gains still fall), or across one of these limits (open; more seeds would decide).",
         f"T^e is the growth over the last {growth.LAST_DOUBLINGS} doublings of T with its {100 * level:g} % interval, "
-        "to the digits that the bend of the curve allows. It is left out if mean regret falls or is not positive.",
+        "to the digits that the bend of the curve allows. An interval narrower than the last digit is left out. There "
+        "is no exponent if mean regret falls or is not positive.",
         "An entry is one instance, and a bound speaks of all instances: growth below a proved order does not confirm "
         "the order, and growth above it before the horizon is large enough does not refute it.",
         "Proved: in a stochastic environment, the first order is for one instance and the second for the worst case. O "
