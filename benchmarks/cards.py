@@ -76,9 +76,7 @@ USE = {
     "ucb1": "You need the textbook baseline for losses in [0, 1].",
     "uniform": "You need a yardstick. A policy that learns must beat it.",
     "uniinf": "The tail is unknown and heavy, the unit is known, and the environment may change.",
-    "uniinf_first_losses": (
-        "You want to measure how much the unit helps uniINF. It is not in the paper and has no proof."
-    ),
+    "uniinf_first_losses": "You want to measure how much the unit helps uniINF. It is not in the paper and not proved.",
     "uniinf_variant": "You want an ablation of uniINF. It is not in the paper and has no proof.",
 }
 
