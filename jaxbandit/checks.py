@@ -1,9 +1,10 @@
-"""Checks of arguments: whole numbers, choices, the rounds to record at, names of files."""
+"""Checks of arguments: whole numbers, choices, unknown names, the rounds to record at, names of files."""
 
+import difflib
 import hashlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,10 +101,26 @@ def check_history(policies: Sequence[Any], rounds: int) -> None:
             )
 
 
+def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    """Returns a suggestion for an unknown name, with the known names."""
+    known = list(known)
+    near, listing = nearest(name, known), ", ".join(known) if known else "none"
+    return f"did you mean {near!r}? Known: {listing}" if near else f"known: {listing}"
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """Returns the known name that is spelt like an unknown one, if there is one."""
+    lower = {entry.lower(): entry for entry in reversed(known)}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    return lower[near[0]] if near else None
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raises unless ``value`` is one of ``choices``."""
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+        near = nearest(str(value), choices)
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}{hint}")
 
 
 def check_shown(name: str, text: str) -> None:

@@ -73,13 +73,13 @@ def _imported(name: str, target: str, section: str, directory: pathlib.Path) -> 
         found = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except Exception as error:  # the user's module may raise anything
+    except (Exception, SystemExit) as error:  # the user's module may raise anything, or be a script that ends
         why = error if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
         raise ValueError(
             f"cannot load {name!r} in [[{section}]]: {why}; write package.module:Class, installed or beside the study"
         ) from None
     if not isinstance(found, type) or not dataclasses.is_dataclass(found):
-        raise ValueError(f"{name!r} in [[{section}]] is no class made with @jaxbandit.types.pytree; name one")
+        raise ValueError(f"{name!r} in [[{section}]] is no class made with @jaxbandit.types.pytree; name a class, with @pytree above it")
     return _with_methods(found, name, section)
 
 

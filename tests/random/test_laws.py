@@ -4,6 +4,7 @@ Every statistical assertion has a fixed seed and a false-alarm rate of at most 1
 """
 
 import functools
+import warnings
 from typing import NamedTuple
 
 import jax
@@ -107,6 +108,19 @@ def test_choice_of_equally_likely_entries():
 
 
 @pytest.mark.slow
+def test_choice_takes_lists_and_numbers_of_numpy():
+    key = jax.random.key(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for a, p in (([10.0, 20.0, 30.0], None), (np.array([10.0, 20.0, 30.0]), [0.2, 0.3, 0.5])):
+            given = None if p is None else jnp.asarray(p)
+            assert random.choice(key, a, p=p) == random.choice(key, jnp.asarray(a), p=given)
+        assert (
+            random.choice(key, np.int64(5), (3,), replace=False).tolist()
+            == random.choice(key, 5, (3,), replace=False).tolist()
+        )
+
+
 def test_choice_without_replacement():
     found = sample(lambda key: random.choice(key, 4, (2,), replace=False, p=jnp.asarray(P)))
     law = np.zeros((4, 4))
