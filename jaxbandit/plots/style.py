@@ -253,7 +253,7 @@ def check_formats(formats: Sequence[str]) -> None:
     """Raises an error if there are no file endings or a figure cannot be written with one of them."""
     from matplotlib.backend_bases import FigureCanvasBase
 
-    known = FigureCanvasBase.get_supported_filetypes()
+    known = FigureCanvasBase.get_supported_filetypes().keys() - {"pgf"}  # TeX would run labels, which are no TeX
     wrong = [ending for ending in formats if ending.lower() not in known]
     if wrong or not formats:
         what = f"no figure can be written as {wrong[0]!r}" if wrong else "formats is empty"
