@@ -70,6 +70,9 @@ def check_number(name: str, value: Any) -> None:
     elif last == "precision":
         if value is not None:
             check_precision(name, value)
+    elif last == "record":  # its rounds are checked with the horizon
+        if isinstance(value, bool) or (isinstance(value, list) and any(isinstance(one, bool) for one in value)):
+            raise ValueError(f"{name} must be a number of rounds or a list of whole rounds, got {value!r}")
     else:
         check_whole(name, value, 1)
 

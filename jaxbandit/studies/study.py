@@ -256,18 +256,11 @@ class Study(pydantic.BaseModel):
         last = int(recorded_rounds(self.horizon, self.record)[-1])
         return min(last, self._table_rounds or last) if name == "replay" else last
 
-    @pydantic.field_validator("horizon", "num_seeds", "seed", "max_seeds", "precision", mode="before")
+    @pydantic.field_validator("horizon", "num_seeds", "seed", "max_seeds", "precision", "record", mode="before")
     @classmethod
     def _checked(cls, value: Any, info: pydantic.ValidationInfo) -> Any:
         check_number(str(info.field_name), value)
         return value.item() if isinstance(value, np.generic) else value
-
-    @pydantic.field_validator("record", mode="before")
-    @classmethod
-    def _recorded(cls, value: Any) -> Any:
-        if isinstance(value, bool) or (isinstance(value, list) and any(isinstance(one, bool) for one in value)):
-            raise ValueError(f"record must be a number of rounds or a list of whole rounds, got {value!r}")
-        return value
 
     @pydantic.model_validator(mode="before")
     @classmethod
