@@ -141,7 +141,11 @@ if not _typing.TYPE_CHECKING:  # else a type checker would let any name pass
             return getattr(_importlib.import_module(f"jaxbandit.{_LATER[name]}"), name)
         if name in _MODULES:
             return _importlib.import_module(f"jaxbandit.{name}")
-        raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}")
+        from jaxbandit.checks import nearest
+
+        near = nearest(name, [public for public in __dir__() if not public.startswith("_")])
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise AttributeError(f"module 'jaxbandit' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

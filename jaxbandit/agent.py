@@ -13,13 +13,13 @@ import numpy as np
 from jaxbandit import random
 from jaxbandit.checks import check_choice, check_seed, check_whole
 from jaxbandit.game import Policy, as_arrays, check_state, drawn, updated
-from jaxbandit.types import Array, check_made, check_single, public_fields, recorded_name, validate
+from jaxbandit.types import Array, check_kind, check_single, public_fields, recorded_name, validate
 
 FORMAT = 1  # of a saved agent
 
 
 class Agent:
-    """A policy in live use: ``ask`` returns an arm, and ``tell`` takes the loss that the arm has cost.
+    """A policy in live use: ``ask`` returns an arm, and ``tell`` receives its loss.
 
     The agent plays game ``n`` of the study seed ``seed``. Given the same losses, its arms and states are those of
     ``jb.step``, bit for bit: like ``step`` outside of ``jit`` it executes one operation after the other, which takes
@@ -43,14 +43,14 @@ class Agent:
     """
 
     def __init__(self, policy: Policy, num_arms: int, *, seed: int = 0, n: int = 0, dtype: str = "float32"):
-        if isinstance(policy, type):
-            raise ValueError(f"policy is the class {policy.__name__}; pass an instance: {policy.__name__}(...)")
-        check_made(policy)
+        check_kind("policy", policy)
         validate(policy)
         check_single(policy)
         check_whole("num_arms", num_arms, 1)
         check_seed(seed)
         check_whole("n", n, 0)
+        if n >= 2**32:
+            raise ValueError(f"n must be below 2^32, got {n}; give further agents another seed")
         check_choice("dtype", dtype, ("float32", "float64"))
         self.policy, self.num_arms, self.seed, self.n, self.dtype = policy, num_arms, seed, n, dtype
         self._key = random.game_words(random.seed_words(seed), np.asarray(n))
@@ -87,9 +87,10 @@ class Agent:
         """Takes the loss of the arm that ``ask`` has returned, and ends the round.
 
         Args:
-          loss: The loss, a finite number; less is better. Of a reward, tell the negative.
+          loss: The loss, a finite number; less is better. If you have a reward, pass its negative.
         """
-        if isinstance(loss, bool | str) or np.ndim(loss) != 0 or not math.isfinite(loss):
+        number = isinstance(loss, int | float | np.generic | np.ndarray | jax.Array) and not isinstance(loss, bool)
+        if not number or np.ndim(loss) != 0 or not math.isfinite(loss):
             raise ValueError(f"tell() takes the loss of the arm, one finite number, got {loss!r}")
         if self._next is None:
             raise ValueError("tell() ends a round that has not begun; call ask() first and play the arm it returns")
@@ -143,7 +144,8 @@ class Agent:
         agent = cls(policy, about["num_arms"], seed=about["seed"], n=about["n"], dtype=about["dtype"])
         for name, value in agent._about().items():
             if about.get(name) != value:
-                raise ValueError(f"{path} holds another agent: its {name} is {about.get(name)}, but here it is {value}")
+                saved = f"its {name} {'are' if name == 'fields' else 'is'} {about.get(name)}, but here {value}"
+                raise ValueError(f"{path} holds another agent: {saved}; pass the policy with which it was saved")
         structure, like = jax.tree.structure(agent._state), jax.tree.leaves(agent._state)
         if [(leaf.shape, leaf.dtype) for leaf in leaves] != [(leaf.shape, leaf.dtype) for leaf in like]:
             raise ValueError(f"{path} holds a state of another form than {type(policy).__name__} has in this version")

@@ -1,9 +1,10 @@
-"""Checks of arguments: whole numbers, choices, the rounds to record at, names of files."""
+"""Checks of arguments: whole numbers, choices, unknown names, the rounds to record at, names of files."""
 
+import difflib
 import hashlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,11 @@ MAX_NAME = 120  # bytes of a label in a file name, of which file systems allow 2
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
     """Returns the checked rounds to record at; if ``record`` is a number, that many log-spaced rounds."""
     check_horizon(horizon)
-    if isinstance(record, int | np.integer) and not isinstance(record, bool):
-        check_whole("record", record, 1)
+    check_record(record)
+    if isinstance(record, int | np.integer):
         spaced = np.geomspace(1, horizon, int(record)) if record > 1 else np.array([horizon])
         return np.unique(np.rint(spaced).astype(np.int64))
     rounds = np.asarray(record)
-    if rounds.ndim != 1 or rounds.size == 0 or not np.issubdtype(rounds.dtype, np.integer):
-        raise ValueError(f"record must be a number of rounds or a list of whole rounds, got {record!r}")
     if (np.diff(rounds) <= 0).any():
         raise ValueError(f"record must be strictly increasing, got {rounds.tolist()}; sort it and drop repeats")
     if rounds[0] < 1 or rounds[-1] > horizon:
@@ -32,6 +31,16 @@ def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
             "raise horizon or drop the rounds outside"
         )
     return rounds.astype(np.int64)
+
+
+def check_record(record: Any) -> None:
+    """Raises unless ``record`` is a number of rounds or a list of rounds, in whatever order."""
+    rounds = np.atleast_1d(np.asarray(record, object))
+    whole = all(isinstance(number, int | np.integer) and not isinstance(number, bool) for number in rounds.flat)
+    if rounds.ndim > 1 or not rounds.size or not whole:
+        raise ValueError(f"record must be a number of rounds or a list of whole rounds, got {record!r}")
+    if np.ndim(record) == 0:
+        check_whole("record", record, 1)
 
 
 def check_whole(name: str, value: Any, least: int, why: str = "") -> None:
@@ -70,9 +79,8 @@ def check_number(name: str, value: Any) -> None:
     elif last == "precision":
         if value is not None:
             check_precision(name, value)
-    elif last == "record":  # its rounds are checked with the horizon
-        if isinstance(value, bool) or (isinstance(value, list) and any(isinstance(one, bool) for one in value)):
-            raise ValueError(f"{name} must be a number of rounds or a list of whole rounds, got {value!r}")
+    elif last == "record":
+        check_record(value)
     else:
         check_whole(name, value, 1)
 
@@ -103,10 +111,26 @@ def check_history(policies: Sequence[Any], rounds: int) -> None:
             )
 
 
+def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    """Returns a suggestion for an unknown name, with the known names."""
+    known = list(known)
+    near, listing = nearest(name, known), ", ".join(known) if known else "none"
+    return f"did you mean {near!r}? Known: {listing}" if near else f"known: {listing}"
+
+
+def nearest(name: str, known: Sequence[str]) -> str | None:
+    """Returns the known name that is spelt like an unknown one, if there is one."""
+    lower = {entry.lower(): entry for entry in reversed(known)}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    return lower[near[0]] if near else None
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raises unless ``value`` is one of ``choices``."""
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+        near = nearest(str(value), choices)
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}{hint}")
 
 
 def check_shown(name: str, text: str) -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import arms, random
-from jaxbandit.types import Array, check_made, forms
+from jaxbandit.types import Array, check_kind, check_made, check_single, forms
 from jaxbandit.types.forms import check_state as check_state
 
 
@@ -100,12 +100,20 @@ def as_arrays(obj: Any) -> Any:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(float)), obj)
 
 
+def paired(policy: Any, environment: Any) -> tuple[Any, Any]:
+    """Returns one policy and one environment as arrays, after the checks that they are that."""
+    for kind, obj in (("policy", policy), ("environment", environment)):
+        check_kind(kind, obj)
+        check_single(obj)
+    return as_arrays(policy), as_arrays(environment)
+
+
 def start(policy: Policy, environment: Environment) -> GameState:
     """Returns the state of a game before round 1."""
-    policy = as_arrays(policy)
+    policy, environment = paired(policy, environment)
     zero, zeros = jnp.zeros(()), jnp.zeros(environment.num_arms)
     return GameState(
-        policy=policy.init(environment.num_arms),
+        policy=forms.called(policy, "init", environment.num_arms),
         t=jnp.int32(0),
         pulls=jnp.zeros(environment.num_arms, jnp.int32),
         loss=zero,
@@ -120,7 +128,8 @@ def step(policy: Policy, environment: Environment) -> Callable[[GameState, Array
     """Returns the pure transition of one game, ``step(state, key) -> state``.
 
     ``key`` is the game's key, the same every round: the bits of round t are a function of
-    (key, t, consumer).
+    (key, t, consumer). Scanned under ``jit``, it gives the numbers of ``simulate(..., engine=Engine(way="scan"))``.
+    Machine code rounds some last bits differently, so that a long game may leave that path.
 
     Args:
       policy: The policy.
@@ -138,7 +147,7 @@ def step(policy: Policy, environment: Environment) -> Callable[[GameState, Array
       >>> bool(state.regret < 300)  # uniform play has 200
       True
     """
-    policy, environment = as_arrays(policy), as_arrays(environment)
+    policy, environment = paired(policy, environment)
 
     def play_one(state: GameState, key: Array) -> GameState:
         t = state.t + 1
@@ -175,7 +184,7 @@ def play_round(
     x, arm = drawn(policy, environment.num_arms, state, t, streams)
     # If x is off the simplex, no arm is drawn: the policy receives a loss of NaN, and the game is marked as failed.
     played = jnp.maximum(arm, 0)
-    loss = forms.checked(environment, "loss", environment.loss(t, played, streams.loss), (), dtype)
+    loss = forms.checked(environment, "loss", forms.called(environment, "loss", t, played, streams.loss), (), dtype)
     loss = jnp.where(arm < 0, jnp.nan, loss)
     after = updated(policy, state, t, x, played, loss, streams.update)
     check_state(policy, state, after)
@@ -184,7 +193,7 @@ def play_round(
 
 def drawn(policy: Policy, num_arms: int, state: Any, t: Array, streams: random.Streams) -> tuple[Array, Array]:
     """Returns the probabilities of round ``t`` and the arm drawn from them, -1 if they are off the simplex."""
-    x = policy.probabilities(state, t, streams.policy)
+    x = forms.called(policy, "probabilities", state, t, streams.policy)
     x = forms.checked(policy, "probabilities", x, (num_arms,), jnp.result_type(float))
     return x, arms.sure_arm(x) if getattr(policy, "sure", False) else arms.draw(x, streams.arm)
 
@@ -197,7 +206,8 @@ def updated(policy: Policy, state: Any, t: Array, x: Array, arm: Array, loss: Ar
 
 def means_of(environment: Environment, t: Array) -> Array:
     """Returns the environment's means of round ``t``, [K], after a check of their shape."""
-    return forms.checked(environment, "means", environment.means(t), (environment.num_arms,), jnp.result_type(float))
+    means = forms.called(environment, "means", t)
+    return forms.checked(environment, "means", means, (environment.num_arms,), jnp.result_type(float))
 
 
 def first_failure(failed: Array, t: Array, arm: Array, policy_state: Any, most_axes: int = 1 << 30) -> Array:
@@ -234,6 +244,6 @@ def is_stationary(environment: Environment) -> bool:
 def _is_stationary(tree: Any, shapes: tuple[tuple[int, ...], ...], dtype: str) -> bool:
     leaves = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype)) for shape in shapes]
     environment, t = jax.tree.unflatten(tree, leaves), jax.ShapeDtypeStruct((), jnp.int32)
-    jaxpr = jax.make_jaxpr(lambda environment, t: environment.means(t))(environment, t).jaxpr
+    jaxpr = jax.make_jaxpr(means_of)(environment, t).jaxpr
     used = [atom for eqn in jaxpr.eqns for atom in eqn.invars] + list(jaxpr.outvars)
     return not any(atom is jaxpr.invars[-1] for atom in used)

@@ -1,18 +1,19 @@
 """Sweeps: labelled products of field values."""
 
 import dataclasses
-import difflib
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from jaxbandit.checks import suggest as suggest
 from jaxbandit.game import at_horizon
 from jaxbandit.types import current_names, field_values, fingerprint, format_number, public_fields, rank
 
 GAP = "gap"  # the distance of the other arms' means from the best one's: no field, but it can be set and swept
 LONG = 1000  # a label does not spell out more numbers than this
+LISTED = 40  # letters of a value in the text of a grid
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -151,11 +152,6 @@ def registry_name(cls: type, registry: Mapping[str, type]) -> str:
     return next((key for key, known in registry.items() if known is cls), cls.__name__)
 
 
-def written(cls: type) -> str:
-    """Returns a class as a script writes it: ``jb.UniINF``, but the own name of a class that is not shipped."""
-    return f"jb.{cls.__name__}" if cls.__module__.startswith("jaxbandit.") else cls.__name__
-
-
 def as_grid(obj: Any) -> Grid:
     """Returns a grid unchanged, and a single policy or environment as a grid of one point."""
     return obj if isinstance(obj, Grid) else Grid(cls=type(obj), axes={}, points=[obj])
@@ -189,7 +185,7 @@ def text(value: Any) -> str:
 
 def _listed(values: Sequence[Any], most: int = 6) -> str:
     """Returns values as text; of many, the first ones, an ellipsis and the last."""
-    shown = [text(value) for value in values]
+    shown = [entry if len(entry := text(value)) <= LISTED else f"{entry[: LISTED - 3]}..." for value in values]
     return ", ".join(shown if len(shown) <= most else [*shown[: most - 2], "...", shown[-1]])
 
 
@@ -197,15 +193,6 @@ def vector_label(values: np.ndarray) -> str:
     """Returns numbers per arm as text, with repeats folded: ``0.5,1x9``."""
     runs = [(number, len(list(run))) for number, run in itertools.groupby(values.ravel().tolist())]
     return ",".join(format_number(number) + (f"x{count}" if count > 1 else "") for number, count in runs)
-
-
-def suggest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """Returns a suggestion for an unknown name, with the known names."""
-    known = list(known)
-    lower = {entry.lower(): entry for entry in reversed(known)}
-    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
-    listing = ", ".join(known) if known else "none"
-    return f"did you mean {lower[near[0]]!r}? Known: {listing}" if near else f"known: {listing}"
 
 
 def for_run(environments: Grid, horizon: int) -> Grid:

@@ -15,12 +15,12 @@ from jaxbandit.dataset import labels, results
 from jaxbandit.dataset.pairs import checked_pair
 from jaxbandit.engine import Engine, Job, Sink, Timing, by_program, measure_names, run_job
 from jaxbandit.environments import ENVIRONMENTS
-from jaxbandit.grid import Grid, as_grid, for_run, registry_name, suggest, written
+from jaxbandit.grid import Grid, as_grid, for_run, registry_name, suggest
 from jaxbandit.policies import POLICIES
 from jaxbandit.progress import bar
 from jaxbandit.random import PRNG
 from jaxbandit.theory import assumptions
-from jaxbandit.types import check_made, check_single, validate
+from jaxbandit.types import check_kind, check_single, validate
 from jaxbandit.version import __version__, commit
 
 
@@ -43,7 +43,7 @@ def simulate(
     Args:
       policy: A policy, a ``grid`` of one class, or a list of those; in a dictionary the keys are their labels.
       environment: An environment, a ``grid``, a list, or a dictionary.
-      horizon: Rounds to play.
+      horizon: Rounds of a game. Those after the last recorded round are not played, because nobody would see them.
       num_seeds: Independent games per pair of policy and environment. Games of one seed share their random bits
         across policies (common random numbers).
       seed: The study seed.
@@ -51,7 +51,7 @@ def simulate(
       dtype: ``"float32"`` or ``"float64"``, the type in which games are played. Results are added in float64.
       keep: ``"seeds"`` for every game, ``"summary"`` for mean, standard error and quantiles.
       measures: Names of the policy's ``measure`` (summed over rounds) or of fields of its state.
-      trace: Keep arm, x and loss of every round for this many seeds; memory then grows with T.
+      trace: Number of seeds whose arm, x and loss are kept in every round; memory then grows with T.
       engine: Settings of the run (block, chunk, devices, progress, way). Only ``way`` changes the numbers, but not
         their law.
 
@@ -66,25 +66,28 @@ def simulate(
       >>> jb.simulate(sweep, environment, horizon=1_000, num_seeds=32, record=[10, 1_000]).regret.dims
       ('initial_scale', 'seed', 'round')
     """
+    if engine is not None and not isinstance(engine, Engine):
+        raise ValueError(f"engine must be a jb.Engine, got {engine!r}; pass for example jb.Engine(block=256)")
     config = engine or Engine()
+    measures = (measures,) if isinstance(measures, str) else tuple(measures)
     rounds = recorded_rounds(horizon, record)
     check_whole("num_seeds", num_seeds, 1)
     check_seed(seed)
     check_whole("trace", trace, 0)
     check_choice("dtype", dtype, ("float32", "float64"))
     check_choice("keep", keep, ("seeds", "summary"))
-    named_policies = _listed(policy, "policy", ("init", "probabilities", "update"), POLICIES)
-    named_environments = _listed(environment, "environment", ("num_arms", "means", "loss"), ENVIRONMENTS)
+    named_policies = _listed(policy, "policy", POLICIES)
+    named_environments = _listed(environment, "environment", ENVIRONMENTS)
     policies = [grid for _, grid in named_policies]
-    environments = [for_run(grid, int(rounds[-1])) for _, grid in named_environments]
+    environments = [for_run(grid, int(horizon)) for _, grid in named_environments]
 
     check_history([point for grid in policies for point in grid.points], int(rounds[-1]))
 
     timing = Timing()
     with jax.enable_x64(dtype == "float64"), bar(config.progress) as progress:
-        study = _Study(policies, environments, rounds, num_seeds, seed, keep, tuple(measures), min(trace, num_seeds))
+        study = _Study(policies, environments, rounds, num_seeds, seed, keep, measures, min(trace, num_seeds))
         variables = study.run(config, progress, timing)
-        attrs = _provenance(dtype, seed, num_seeds, rounds, timing)
+        attrs = _provenance(dtype, seed, num_seeds, horizon, timing)
 
     if isinstance(policy, list | tuple | Mapping) or isinstance(environment, list | tuple | Mapping):
         played = [(name, grid) for (name, _), grid in zip(named_environments, environments, strict=True)]
@@ -212,44 +215,29 @@ class _Study:
         for policy in self.policies:
             known = measure_names(policy, self.num_arms)
             if name not in known:
-                raise ValueError(f"{type(policy).__name__} has no measure {name!r}; {suggest(name, known)}")
+                raise ValueError(f"{type(policy).__name__} has no measure {name!r}; {suggest(str(name), known)}")
 
 
-def _listed(given: Any, name: str, protocol: tuple[str, ...], registry: Mapping[str, type]) -> list[tuple[str, Grid]]:
+def _listed(given: Any, kind: str, registry: Mapping[str, type]) -> list[tuple[str, Grid]]:
     """Returns each entry as a grid with the first word of its labels: a key of a dictionary, or the class's name."""
     labels = list(given) if isinstance(given, Mapping) else []
     for label in labels:
         if not isinstance(label, str) or not label:
-            raise ValueError(f"a dictionary of {name} objects needs texts as keys, which are the labels, got {label!r}")
+            raise ValueError(f"a dictionary of {kind} objects needs texts as keys, which are the labels, got {label!r}")
     given = list(given.values()) if isinstance(given, Mapping) else given
     entries = list(given) if isinstance(given, list | tuple) else [given]
     if not entries:
-        raise ValueError(f"{name} is an empty list; give at least one {name}")
+        raise ValueError(f"{kind} is an empty list; give at least one {kind}")
     for entry in entries:
         for point in entry.points if isinstance(entry, Grid) else [entry]:
-            missing = [method for method in protocol if not hasattr(point, method)]
-            if isinstance(point, type):
-                raise ValueError(f"{name} is the class {point.__name__}; pass an instance: {written(point)}(...)")
-            if isinstance(point, str):
-                raise ValueError(f"{name} is the text {point!r}; pass an object, such as jb.UniINF(horizon=...)")
-            if missing and type(point) in {"policy": ENVIRONMENTS, "environment": POLICIES}[name].values():
-                raise ValueError(f"{type(point).__name__} is no {name}; call simulate(policy, environment, ...)")
-            if missing and hasattr(point, "replay"):
-                raise ValueError(
-                    f"{name} is a table of losses, which is replayed in one of two orders; pass table.replay() for its "
-                    'stored order, or table.replay(order="resampled") to draw rows at random'
-                )
-            if missing:
-                lacks = f"{point!r} lacks {', '.join(missing)}"
-                raise ValueError(f"{name} must have {', '.join(protocol)}; {lacks}; see `jaxbandit list`")
-            check_made(point)
+            check_kind(kind, point)
             validate(point)
             check_single(point)
     grids = [as_grid(entry) for entry in entries]
     return list(zip(labels or [registry_name(grid.cls, registry) for grid in grids], grids, strict=True))
 
 
-def _provenance(dtype: str, seed: int, num_seeds: int, rounds: np.ndarray, timing: Timing) -> dict:
+def _provenance(dtype: str, seed: int, num_seeds: int, horizon: int, timing: Timing) -> dict:
     return {
         "jaxbandit": __version__,
         "commit": commit(),
@@ -260,7 +248,7 @@ def _provenance(dtype: str, seed: int, num_seeds: int, rounds: np.ndarray, timin
         "dtype": dtype,
         "seed": seed,
         "num_seeds": num_seeds,
-        "horizon": int(rounds[-1]),
+        "horizon": int(horizon),
         "prng": PRNG,
         "compile_seconds": round(timing.compile_seconds, 3),
         "run_seconds": round(timing.run_seconds, 3),

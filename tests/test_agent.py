@@ -72,7 +72,7 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"call ask\(\) first"):
         agent.tell(0.5)
     agent.ask()
-    for loss in (np.nan, np.inf, [0.5, 0.2], True, "0.5"):
+    for loss in (np.nan, np.inf, [0.5, 0.2], True, "0.5", None):
         with pytest.raises(ValueError, match="one finite number, got"):
             agent.tell(loss)
     before = agent.state
@@ -82,11 +82,21 @@ def test_what_is_refused(tmp_path):
     assert agent.rounds == 0
     with pytest.raises(ValueError, match="policy is the class UCB1; pass an instance"):
         jb.Agent(jb.UCB1, 2)
+    for wrong, message in (
+        ("ucb1", "policy is the text 'ucb1'; pass an object"),
+        (jb.Bernoulli(means=[0.2, 0.5]), "Bernoulli is no policy"),
+        (jb.grid(jb.UCB1, exploration=[1.0, 2.0]), "policy must be one object here, got a Grid"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            jb.Agent(wrong, 2)
+    with pytest.raises(ValueError, match=r"n must be below 2\^32, got 4294967296"):  # its words would be those of 0
+        jb.Agent(jb.UCB1(), 2, n=2**32)
     with pytest.raises(ValueError, match="num_arms must be a whole number >= 1, got 0"):
         jb.Agent(jb.UCB1(), 0)
     path = agent.save(tmp_path / "agent.npz")
     for policy, message in (
-        (jb.Uniform(), "its policy is UCB1, but here it is Uniform"),
+        (jb.Uniform(), "its policy is UCB1, but here Uniform; pass the policy with which it was saved"),
+        (jb.UCB1(exploration=2.0), "its fields are {'exploration': 1.0}, but here {'exploration': 2.0}"),
         (jb.MOSS(horizon=9), "policy"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -10,7 +10,7 @@ import jaxbandit as jb
 from jaxbandit.checks import check_history
 from jaxbandit.store import assemble
 from jaxbandit.studies import study
-from jaxbandit.types import pytree
+from jaxbandit.types import field, pytree
 
 POLICY, ENVIRONMENT = jb.UniINF(horizon=10), jb.Bernoulli(means=[0.2, 0.5])
 
@@ -34,6 +34,8 @@ CALLS = {
     "record empty": ({"record": []}, r"record must be a number of rounds or a list"),
     "dtype unknown": ({"dtype": "float16"}, r"dtype must be one of 'float32', 'float64', got 'float16'"),
     "keep unknown": ({"keep": "all"}, r"keep must be one of 'seeds', 'summary'"),
+    "engine as a dictionary": ({"engine": {"block": 8}}, r"engine must be a jb.Engine, got .*; pass for example"),
+    "measure no text": ({"measures": [1]}, r"UniINF has no measure 1; known"),
     "measure unknown": ({"measures": ("scael",)}, r"UniINF has no measure 'scael'; did you mean 'scale'"),
 }
 
@@ -92,7 +94,7 @@ def test_a_class_is_not_a_policy():
         jb.simulate(jb.UniINF, ENVIRONMENT, horizon=10, num_seeds=2)
     with pytest.raises(ValueError, match=r"policy is the class Plain; pass an instance: Plain\(...\)"):
         jb.simulate(Plain, ENVIRONMENT, horizon=10, num_seeds=2)
-    with pytest.raises(ValueError, match="UniINF is no environment; call simulate"):
+    with pytest.raises(ValueError, match="UniINF is no environment; pass the policy first"):
         jb.simulate(POLICY, POLICY, horizon=10, num_seeds=2)
     with pytest.raises(ValueError, match="environment must have num_arms, means, loss; 3 lacks"):
         jb.simulate(POLICY, 3, horizon=10, num_seeds=2)
@@ -105,10 +107,35 @@ def test_a_class_is_not_a_policy():
         jb.simulate({1: POLICY}, ENVIRONMENT, horizon=10, num_seeds=2)
 
 
-def test_a_table_is_no_environment(tmp_path):
+KEYS = jax.vmap(jb.game_key, (None, 0))(0, np.arange(2))
+USES = {
+    "simulate": lambda policy, environment: jb.simulate(policy, environment, horizon=10, num_seeds=2),
+    "play": lambda policy, environment: jb.play(policy, environment, KEYS, [5]),
+    "start": jb.start,
+    "step": jb.step,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_what_is_no_policy_or_environment_is_refused_alike(use, tmp_path):
     np.save(tmp_path / "table.npy", np.ones((4, 2)))
-    with pytest.raises(ValueError, match=r"environment is a table of losses.*pass table.replay\(\)"):
-        jb.simulate(POLICY, jb.read_table(tmp_path / "table.npy"), horizon=10, num_seeds=2)
+    table = jb.read_table(tmp_path / "table.npy")
+    for policy, environment, message in (
+        (jb.UniINF, ENVIRONMENT, r"policy is the class UniINF; pass an instance: jb.UniINF\(...\)"),
+        ("uniinf", ENVIRONMENT, "policy is the text 'uniinf'; pass an object"),
+        (ENVIRONMENT, POLICY, "Bernoulli is no policy; pass the policy first and the environment second"),
+        (POLICY, table, r"environment is a table of losses.*pass table.replay\(\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            USES[use](policy, environment)
+    several = jb.UniINF(horizon=10, initial_scale=[1.0, 4.0])  # one value per arm, by broadcasting
+    with pytest.raises(ValueError, match=r"UniINF.initial_scale must be one number here, got \[1.0, 4.0\]"):
+        USES[use](several, ENVIRONMENT)
+    for many in (
+        (jb.grid(jb.UniINF, horizon=10, initial_scale=[1.0, 4.0]), [POLICY, POLICY]) if use != "simulate" else ()
+    ):
+        with pytest.raises(ValueError, match=r"policy must be one object here, got a .*; pass lists and grids to"):
+            USES[use](many, ENVIRONMENT)
 
 
 class Plain:
@@ -153,6 +180,11 @@ def test_play_says_what_is_wrong_with_keys_and_records():
     for record, message in bad:
         with pytest.raises(ValueError, match=f"record must .*{message}"):
             jb.play(POLICY, ENVIRONMENT, keys, record)
+    for wrong in (np.zeros((2, 2)), jax.random.split(jax.random.key(0, impl="rbg"), 2)):
+        with pytest.raises(ValueError, match=r"keys must have two words of uint32 each.*jb.game_key"):
+            jb.play(POLICY, ENVIRONMENT, wrong, [5])
+    listed = jb.play(POLICY, ENVIRONMENT, list(keys), [5])
+    assert np.array_equal(listed["pulls"], jb.play(POLICY, ENVIRONMENT, keys, [5])["pulls"])
 
 
 @pytest.mark.parametrize("way", ["native", "scan"])
@@ -206,13 +238,22 @@ TOML = {
             r"law must be an environment itself.*law = \{name",
         ),
         ({"environments": [{"name": "pareto", "means": [1.0], "tail_index": "2"}]}, "write it without quotes"),
-        ({"record": 1.5}, "record must be a whole number, got 1.5; record must be a list"),
+        ({"record": 1.5}, "record must be a number of rounds or a list of whole rounds, got 1.5"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
     ],
 )
 def test_study_files(change, message):
     with pytest.raises(ValueError, match=message):
         study.parse(TOML | change)
+
+
+def test_functions_of_studies_say_what_a_study_is(tmp_path):
+    for function in (lambda given: jb.run(given, tmp_path / "x"), jb.plan):
+        with pytest.raises(ValueError, match=r"takes a study, got 'quickstart'; pass jb.Study\(...\) or jb.Study.load"):
+            function("quickstart")
+    assert not (tmp_path / "x").exists()
+    with pytest.raises(ValueError, match=r"got <class .*UniINF'>; pass an object: jb.UniINF\(...\)"):
+        jb.Study(**TOML | {"policies": [jb.UniINF]})
 
 
 def test_studies_say_what_is_missing():
@@ -303,9 +344,11 @@ def test_study_files_that_are_none(tmp_path):
     with pytest.raises(ValueError, match=r"none.toml does not exist"):
         study.Study.load(tmp_path / "none.toml")
     bad = tmp_path / "bad.toml"
-    bad.write_text("title = ")
-    with pytest.raises(ValueError, match="not valid TOML"):
+    bad.write_text("horizon = 5\ntitle = = 3")
+    with pytest.raises(ValueError, match=r"not valid TOML: .* .at line 2, column 9.; see line 2: title = = 3$"):
         study.Study.load(bad)
+    with pytest.raises(ValueError, match="is a directory; give the path of a study file in it"):
+        study.Study.load(tmp_path)
 
 
 def test_good_input_is_canonical():
@@ -382,3 +425,167 @@ def test_a_bound_that_holds_is_not_remarked_on():
         moment_order=ENVIRONMENT_15.moment_order, moment_bound=ENVIRONMENT_15.moment(ENVIRONMENT_15.moment_order)
     )
     assert jb.simulate(policy, ENVIRONMENT_15, horizon=10, num_seeds=2).attrs["warnings"] == ""
+
+
+@pytree
+class Plays(jb.Uniform):
+    """Uniform play, the base of the mistakes below."""
+
+    def init(self, num_arms):
+        return jnp.zeros(num_arms)
+
+    def probabilities(self, state, t, key):
+        return jnp.ones(state.shape) / state.shape[0]
+
+    def update(self, state, t, x, arm, loss):
+        return state
+
+
+@pytree
+class Branches(Plays):
+    def probabilities(self, state, t, key):
+        if t < 10:
+            return jnp.ones(state.shape) / state.shape[0]
+        return jax.nn.softmax(-state)
+
+
+@pytree
+class UsesNumPy(Plays):
+    def update(self, state, t, x, arm, loss):
+        return np.asarray(state) + loss
+
+
+@pytree
+class Listed(Plays):
+    def update(self, state, t, x, arm, loss):
+        return state + [0.1, 0.2][arm]
+
+
+@pytree
+class Forgets(Plays):
+    def update(self, state, t, x, arm, loss):
+        state.at[arm].add(loss)
+
+
+@pytree
+class ForgetsToo(Plays):
+    def probabilities(self, state, t, key):
+        jnp.ones(state.shape)
+
+
+@pytree
+class Swapped(Plays):
+    def update(self, state, arm, t, x, loss):
+        return state.at[arm].add(loss)
+
+
+@pytree
+class OtherName(Plays):
+    def update(self, state, t, x, arm, loss, rng):
+        return state
+
+
+@pytree
+class Assigns(Plays):
+    def init(self, num_arms):
+        self.total = jnp.zeros(num_arms)
+        return self.total
+
+
+@pytree
+class FewMeans(jb.Bernoulli):
+    def means(self, t):
+        return jnp.zeros(3)
+
+
+@pytree
+class Counts(jb.Bernoulli):
+    num_arms = 2.0
+
+
+@pytree
+class SwappedLoss(jb.Bernoulli):
+    def loss(self, arm, t, key):
+        return jnp.zeros(2)[arm]
+
+
+TRACED = r"line \d+ \(`%s`\), needs the value of a number .*; use jnp.where in place of `if`"
+AUTHORS = {
+    "if on t": (Branches(), ENVIRONMENT, "Branches.probabilities, in " + TRACED % "if t < 10:"),
+    "numpy": (UsesNumPy(), ENVIRONMENT, "UsesNumPy.update, in " + TRACED % r"return np.asarray\(state\) \+ loss"),
+    "list": (Listed(), ENVIRONMENT, "Listed.update, in " + TRACED % r"return state \+ \[0.1, 0.2\]\[arm\]"),
+    "no return of a state": (Forgets(), ENVIRONMENT, "Forgets.update returns nothing; write return"),
+    "no return of x": (ForgetsToo(), ENVIRONMENT, "must return float32.2., got None; write return"),
+    "arguments in another order": (
+        Swapped(),
+        ENVIRONMENT,
+        r"Swapped.update takes \(state, arm, t, x, loss\), but it is called with \(state, t, x, arm, loss\); write def",
+    ),
+    "argument of another name": (OtherName(), ENVIRONMENT, "and key as its last argument if it draws"),
+    "self": (Assigns(), ENVIRONMENT, "Assigns cannot change, so total cannot be set; return what changes .* the state"),
+    "few means": (POLICY, FewMeans(means=[0.2, 0.5]), r"FewMeans.means must return float32\[2\], got float32\[3\]"),
+    "arms of no whole number": (
+        POLICY,
+        Counts(means=[0.2, 0.5]),
+        "Counts.num_arms must be a whole number >= 1, got 2.0",
+    ),
+    "loss in another order": (POLICY, SwappedLoss(means=[0.2, 0.5]), r"SwappedLoss.loss takes \(arm, t, key\), but it"),
+}
+
+
+@pytest.mark.parametrize("case", AUTHORS)
+def test_mistakes_of_authors_are_named_with_their_remedy(case):
+    policy, environment, message = AUTHORS[case]
+    with pytest.raises((TypeError, AttributeError), match=message):
+        jb.simulate(policy, environment, horizon=20, num_seeds=2)
+
+
+def test_means_may_be_a_list():
+    @pytree
+    class Lists(jb.Bernoulli):
+        def means(self, t):
+            return [0.2, 0.5]
+
+    ours, theirs = (
+        jb.simulate(POLICY, make(means=[0.2, 0.5]), horizon=10, num_seeds=4) for make in (Lists, jb.Bernoulli)
+    )
+    assert np.array_equal(ours.regret, theirs.regret)
+
+
+def test_classes_that_cannot_be_made_say_what_to_write():
+    with pytest.raises(
+        ValueError, match=r"Changing: mutable default .* w .*; write field\(default=\[...\], vector=True"
+    ):
+
+        @pytree
+        class Changing:
+            w: list = [1.0, 2.0]  # noqa: RUF012
+
+    with pytest.raises(
+        TypeError, match="Own has its own __init__, but @pytree makes one from the fields; declare them"
+    ):
+
+        @pytree
+        class Own:
+            def __init__(self, c):
+                self.c = c
+
+    @pytree
+    class Weighted(Plays):
+        w: jax.Array = field(default=[1, 2], vector=True)
+        rate: jax.Array = field(default=1.0)
+
+    assert Weighted().w.tolist() == [1.0, 2.0]
+    assert Weighted() == Weighted()
+    with pytest.raises(ValueError, match=r"to sweep it: jb.grid\(Weighted, .*declare it with field\(vector=True\)"):
+        jb.simulate(Weighted(rate=[1.0, 2.0]), ENVIRONMENT, horizon=10, num_seeds=2)
+
+
+def test_a_misspelt_name_of_the_package_is_guessed():
+    with pytest.raises(AttributeError, match=r"no attribute 'UniInf'; did you mean 'UniINF'[?]$"):
+        jb.UniInf  # noqa: B018
+    assert not hasattr(jb, "nothing_like_it")
+
+
+def test_one_measure_needs_no_list():
+    assert "scale" in jb.simulate(POLICY, ENVIRONMENT, horizon=10, num_seeds=2, measures="scale")

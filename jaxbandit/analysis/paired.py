@@ -74,7 +74,8 @@ def _select(regret: xr.DataArray, which: str | Mapping[str, Any]) -> xr.DataArra
         number = values.dtype.kind in "fiu" and isinstance(value, int | float | np.number)
         found = np.isclose(values, value, rtol=1e-9, atol=0) if number else values == value
         if not np.any(found):
-            raise ValueError(f"no {name} {value!r}; {suggest(str(value), [str(v) for v in dict.fromkeys(values)])}")
+            there = [str(v) for v in dict.fromkeys(values) if v == v]  # not the NaN of policies without this field
+            raise ValueError(f"no {name} {value!r}; {suggest(str(value), there)}")
         by_dimension[dim] = by_dimension.get(dim, True) & found
     for dim, found in by_dimension.items():
         if found.sum() != 1:

@@ -51,7 +51,7 @@ def _cell(cell: Any) -> Any:
 
 def new_table(*columns: str, title: str = "", right: Sequence[str] = ()) -> Table:
     """Returns an empty table; columns in ``right`` are numbers, which are aligned to the right."""
-    table = PlainTable(title=title or None, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = PlainTable(title=title or None)
     for column in columns:
         table.add_column(Text(column), justify="right" if column in right else "left", no_wrap=True)
     return table
@@ -81,6 +81,8 @@ def show(console: Console, table: Table, keys: int = 1) -> None:
         return
     title, caption = (_text(part) for part in (table.title, table.caption))
     table.title = table.caption = None  # rich would wrap them at the width of the table
+    if table.show_header:  # every table has one form, whichever package made it
+        table.box, table.show_edge, table.pad_edge = box.SIMPLE_HEAD, False, False
     if title:
         say(console, title, style="bold")
     if table.show_header and _needed(table) > console.width:

@@ -4,8 +4,6 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from jaxbandit.grid import suggest
-
 
 def overridden(content: dict[str, Any], changes: Sequence[str], section: str = "", **values: Any) -> dict[str, Any]:
     """Returns a study's content with other values.
@@ -43,9 +41,11 @@ def _put(content: Any, keys: Sequence[str], value: Any, change: str) -> None:
         last = n + 1 == len(keys)
         if isinstance(content, list):
             if not key.isdecimal() or int(key) >= len(content):
-                known = [str(index) for index in range(len(content))]
                 where = ".".join(keys[:n])
-                raise ValueError(f"--set {change!r}: {where} has no entry {key!r}; {suggest(key, known)}")
+                entries = [f"{where}.{number}{_name(entry)}" for number, entry in enumerate(content)]
+                raise ValueError(
+                    f"--set {change!r}: {where} has no entry {key!r}; write its number: {', '.join(entries) or 'none'}"
+                )
             place: Any = int(key)
         elif isinstance(content, dict):
             place = key
@@ -55,6 +55,10 @@ def _put(content: Any, keys: Sequence[str], value: Any, change: str) -> None:
             content[place] = value
         else:
             content = content.setdefault(place, {}) if isinstance(content, dict) else content[place]
+
+
+def _name(entry: Any) -> str:
+    return f" ({entry['name']})" if isinstance(entry, dict) and "name" in entry else ""
 
 
 def _value(text: str) -> Any:

@@ -165,6 +165,8 @@ def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> x
     count = seed_count(regret)
     several = regret.sizes["seed"] > 1
     spread = regret.std("seed", ddof=1) if several else xr.full_like(regret.isel(seed=0, drop=True), np.nan)
+    # The mean of equal numbers may be rounded, and then their spread is that error.
+    spread = spread.where(regret.max("seed") != regret.min("seed"), spread * 0)
     with warnings.catch_warnings():  # a policy may stop before the others
         warnings.filterwarnings("ignore", "All-NaN slice encountered", RuntimeWarning)
         levels = regret.quantile(list(quantiles), dim="seed")

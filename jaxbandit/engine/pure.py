@@ -14,7 +14,7 @@ from jaxbandit.checks import MAX_ROUNDS, recorded_rounds
 from jaxbandit.engine import blocks, machine, runner, scan, segments, ways, workers
 from jaxbandit.engine.round import Carry, Plan, Tally
 from jaxbandit.engine.shape import Shape
-from jaxbandit.game import Environment, Policy, as_arrays, compensated_add, is_stationary
+from jaxbandit.game import Environment, Policy, compensated_add, is_stationary, means_of, paired
 from jaxbandit.types import Array
 
 
@@ -52,10 +52,15 @@ def play(
     """
     if way is not None and way not in ways.WAYS:
         raise ValueError(f"way must be 'native' or 'scan', got {way!r}")
+    keys = jnp.stack(keys) if isinstance(keys, list | tuple) and keys else keys
     typed = jnp.issubdtype(jnp.result_type(keys), jax.dtypes.prng_key)
     if jnp.ndim(keys) != (1 if typed else 2):
         kind = "JAX keys of shape [N]" if typed else "JAX keys of shape [N], or their words [N, 2]"
         raise ValueError(f"keys must be {kind}, got shape {jnp.shape(keys)}; pass one key as key[None]")
+    words = jax.random.key_data(keys) if typed else jnp.asarray(keys)
+    if words.shape[1:] != (2,) or words.dtype != jnp.uint32:
+        got = f"{words.dtype}{list(words.shape)}"
+        raise ValueError(f"keys must have two words of uint32 each, got {got}; make them with jb.game_key(seed, n)")
     if not jnp.shape(keys)[0]:
         raise ValueError("keys holds no key; pass at least one, such as jb.game_key(0, 0)[None]")
     given = record if isinstance(record, Tracer) else np.asarray(record)
@@ -63,10 +68,9 @@ def play(
         raise ValueError(f"record must be rounds of shape [R], got shape {given.shape}; pass one round T as [T]")
     if not isinstance(given, Tracer):
         given = recorded_rounds(MAX_ROUNDS, given.tolist())  # raises if they are not increasing
-    policy, environment = as_arrays(policy), as_arrays(environment)
+    policy, environment = paired(policy, environment)
     shape = Shape.of(policy, environment, Plan(stationary=is_stationary(environment)))
     leaves = jax.tree.leaves((policy, environment))
-    words = jax.random.key_data(keys) if typed else keys
     record = jnp.asarray(given, jnp.int32)
     given = record if isinstance(given, Tracer) else given
     games = None if way == "scan" else ways.chosen(shape, way)
@@ -97,7 +101,7 @@ def _results(shape: Shape, leaves, record: Any, totals: dict[str, Array]) -> dic
     """Returns the results of ``play``, made from sums over rounds [R, ..., N]."""
     environment, pulls = shape.pair(leaves)[1], totals["pulls"]
     if shape.plan.stationary:
-        means = environment.means(jnp.int32(1))
+        means = means_of(environment, jnp.int32(1))
         regret = jnp.einsum("rkn,k->rn", pulls.astype(means.dtype), means - jnp.min(means))
         rounds = jnp.asarray(record, jnp.int32)[:, None]
         regret = jnp.where(jnp.sum(pulls, axis=1, dtype=jnp.int32) == rounds, regret, jnp.nan)
@@ -192,7 +196,7 @@ def _best_fixed_gap(environment: Environment, record: Any) -> Array:
 
     def add(sums, t):
         (arm, arm_lost), (best, best_lost) = sums
-        means = environment.means(t)
+        means = means_of(environment, t)
         return compensated_add(arm, arm_lost, means), compensated_add(best, best_lost, jnp.min(means))
 
     def gap(sums, t):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from jaxbandit import arms, random
 from jaxbandit.game import Environment, Outcome, Policy, compensated_add, first_failure, means_of, play_round
-from jaxbandit.types import Array
+from jaxbandit.types import Array, forms
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ def begin(plan: Plan, policy: Policy, num_arms: int) -> Carry:
         measured = measure_shapes(policy, num_arms)
         shapes |= {name: measured[name] for name in plan.measures}
     return Carry(
-        state=policy.init(num_arms),
+        state=forms.called(policy, "init", num_arms),
         pulls=jnp.zeros(num_arms, jnp.int32),
         sums={name: (jnp.zeros(shape), jnp.zeros(shape)) for name, shape in shapes.items()},
         failed=jnp.int32(0),
@@ -66,7 +66,7 @@ def play(
         gap = arms.pick(means, jnp.maximum(outcome.arm, 0)) - arms.least(means)
         terms["gap"] = jnp.where(outcome.arm < 0, jnp.nan, gap)
     if plan.measures:
-        measured = policy.measure(state, t, *outcome, after)  # pyright: ignore[reportAttributeAccessIssue]
+        measured = forms.called(policy, "measure", state, t, *outcome, after)
         terms |= {name: measured[name] for name in plan.measures}
     num_arms = carry.pulls.shape[0]
     pulls = jnp.where(arms.one_hot(outcome.arm, num_arms), carry.pulls + 1, carry.pulls)

@@ -1,5 +1,6 @@
 """Sums, regret and traces of a block, which the host adds up from its tallies in float64."""
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,7 +8,7 @@ import jax
 import numpy as np
 
 from jaxbandit.engine import native
-from jaxbandit.game import Environment, as_arrays, is_stationary
+from jaxbandit.game import Environment, as_arrays, is_stationary, means_of
 
 _APART = 16  # unused numbers between the lanes of one row and the next
 _LANES = 64  # lanes whose regret is added up at once
@@ -142,7 +143,7 @@ def _means(environment: Environment, rounds: np.ndarray) -> np.ndarray:
     """Computes the means of many rounds [rounds, K] by machine code, because XLA's bits depend on the processor."""
     leaves, structure = jax.tree.flatten(environment)
     if native.unavailable():
-        return np.asarray(jax.jit(jax.vmap(environment.means))(rounds))
+        return np.asarray(jax.jit(jax.vmap(functools.partial(means_of, environment)))(rounds))
     key = structure, tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
     if key not in _mapped:
         shared = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
@@ -150,12 +151,12 @@ def _means(environment: Environment, rounds: np.ndarray) -> np.ndarray:
         try:
             with native.failures():
                 _mapped[key] = native.Mapped(
-                    lambda *a: jax.tree.unflatten(structure, a[:-1]).means(a[-1]), shared, [scalar]
+                    lambda *a: means_of(jax.tree.unflatten(structure, a[:-1]), a[-1]), shared, [scalar]
                 )
         except native.UnsupportedError:
             _mapped[key] = None
     if _mapped[key] is None:
-        return np.asarray(jax.jit(jax.vmap(environment.means))(rounds))
+        return np.asarray(jax.jit(jax.vmap(functools.partial(means_of, environment)))(rounds))
     return _mapped[key]([np.asarray(leaf) for leaf in leaves], [rounds])[0].T
 
 

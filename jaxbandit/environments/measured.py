@@ -87,9 +87,9 @@ def _number(where: str, entry: Any, place: tuple[int, ...], shape: tuple[int, ..
     try:
         return float(entry)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"{where} holds {str(entry)[:40]!r} in {_place(place, shape, arms)}; a loss is a number"
-        ) from None
+        index = f" (index={arms[0]!r} leaves that column out)" if arms and place[-1] == 0 else ""
+        problem = f"{where} holds {str(entry)[:40]!r} in {_place(place, shape, arms)}"
+        raise ValueError(f"{problem}; give a number, or drop its row or column{index}") from None
 
 
 def _place(place: tuple[int, ...], shape: tuple[int, ...], arms: Sequence[str]) -> str:

@@ -157,12 +157,8 @@ def draw_worst(
 
 
 def exponent_text(at: xr.Dataset, short: bool = False) -> str:
-    """Returns the exponent of one policy behind its name, with its interval unless it is to be short.
-
-    An interval whose ends round to the exponent itself is left out.
-    """
+    """Returns the exponent of one policy behind its name, with its interval unless it is to be short."""
     text = growth.exponent_text(*(float(at[name]) for name in EXPONENT))
-    text = re.sub(r"T\^([\d.]+) \[\1, \1\]", r"T^\1", text)
     text = re.sub(r"T\^([\d.]+)", r"$T^{\1}$", text)
     return f" {text.split(' ')[0].rstrip(',') if short else text}" if text else ""
 

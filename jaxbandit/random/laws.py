@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxbandit.random.bits import Key, Stream, words
 from jaxbandit.types import Array
@@ -68,20 +69,22 @@ def choice(
       replace: Whether an entry may be drawn again.
       p: Probabilities [n], or any rates proportional to them; by default all entries are equally likely.
     """
-    n, draws = a if isinstance(a, int) else jnp.shape(a)[0], math.prod(shape)
+    entries = None if isinstance(a, int | np.integer) else jnp.asarray(a)
+    n, draws = int(a) if entries is None else entries.shape[0], math.prod(shape)
+    p = None if p is None else jnp.asarray(p, _dtype())
     if not replace and draws > n:
         raise ValueError(f"choice without replacement cannot draw {draws} of {n} entries; draw at most {n}")
-    if p is not None and jnp.shape(p) != (n,):
-        raise ValueError(f"choice needs one probability for each of {n} entries, got p of shape {jnp.shape(p)}")
+    if p is not None and p.shape != (n,):
+        raise ValueError(f"choice needs one probability for each of {n} entries, got p of shape {p.shape}")
     if replace and p is None:
         index = below(key, n, shape)
     else:
         times = _both_ends(key, (draws, n) if replace else (n,))
-        rates = jnp.broadcast_to(1.0 if p is None else jnp.asarray(p, _dtype()), times.shape)
+        rates = jnp.broadcast_to(1.0 if p is None else p, times.shape)
         times = jnp.where(rates > 0, times / jnp.where(rates > 0, rates, 1), jnp.inf)
         index = jnp.argmin(times, axis=-1) if replace else jnp.argsort(times)[:draws]
         index = index.astype(jnp.int32).reshape(shape)
-    return index if isinstance(a, int) else jnp.asarray(a)[index]
+    return index if entries is None else entries[index]
 
 
 def signed_uniform(key: Key) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ from jaxbandit.runs.campaign import Campaign, Report
 from jaxbandit.runs.work import job_of, played_together
 from jaxbandit.store.cells import Cell
 from jaxbandit.store.directory import Store
+from jaxbandit.studies import limits
 from jaxbandit.studies.study import Study
 
 PROBE_ROUNDS = 256  # rounds of the first probe, which compiles
@@ -59,6 +60,7 @@ def plan(study: Study, directory: str | os.PathLike | None = None, *, engine: En
       directory: Results directory; cells already there are left out of the estimate.
       engine: Settings of the run.
     """
+    limits.check_is_study(study, "plan")
     study.check_size(None if directory is None else pathlib.Path(directory))
     report = Report()
     with tempfile.TemporaryDirectory() if directory is None else contextlib.nullcontext(directory) as place:

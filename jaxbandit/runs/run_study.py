@@ -10,6 +10,7 @@ from jaxbandit.engine import Engine
 from jaxbandit.runs.campaign import Campaign, Notice, Report
 from jaxbandit.store.cells import Cell
 from jaxbandit.store.directory import Store
+from jaxbandit.studies import limits
 from jaxbandit.studies.study import Study
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def run(
     team = team or Team()
     report = report if report is not None else Report()
     store = Store(directory)
+    limits.check_is_study(study, "run")
     study.check_size(store.directory)
     with team.holding(store):
         way = engine.way if engine else None

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from jaxbandit.engine import Engine, Timing
-from jaxbandit.grid import written
 from jaxbandit.progress import Progress
 from jaxbandit.runs import coupled
+from jaxbandit.types import lacking, written
 
 # The sets of random numbers.
 STEPS, HELD_OUT, FINALISTS, TEST = range(4)
@@ -31,7 +31,7 @@ def as_maker(policy: Any) -> Maker:
     """Returns a function of (environment, horizon) that makes a policy, from such a function or a policy."""
     if isinstance(policy, type):
         raise ValueError(f"the policy is the class {policy.__name__}; pass an instance: {written(policy)}(...)")
-    if all(hasattr(policy, method) for method in ("init", "probabilities", "update")):
+    if not lacking("policy", policy):
         return lambda environment, horizon: policy
     if callable(policy):
         return policy

@@ -11,12 +11,23 @@ from jaxbandit.environments import ENVIRONMENTS
 from jaxbandit.grid import GAP, Grid, is_axis, takes_gap
 from jaxbandit.policies import POLICIES
 from jaxbandit.studies.sources import held_name, is_held
-from jaxbandit.types import public_fields
+from jaxbandit.types import public_fields, written
 
 CALLED = "called"  # the key for a field called ``name``: in an entry, ``name`` is the name of the class
 REGISTRIES: dict[str, dict[str, type]] = {"policies": POLICIES, "environments": ENVIRONMENTS}
 
 Values = dict[str, Any]
+
+
+def as_tables(given: Any, section: str) -> list[Values]:
+    """Returns the tables of a section that is given as a list, as one entry, or as a dictionary of labelled objects."""
+    if isinstance(given, Mapping) and given and all(_is_object(obj) for obj in given.values()):
+        return [as_table(obj, section) | {"label": str(label)} for label, obj in given.items()]
+    return [as_table(obj, section) for obj in (given if isinstance(given, list | tuple) else [given])]
+
+
+def _is_object(obj: Any) -> bool:
+    return isinstance(obj, Grid) or (dataclasses.is_dataclass(obj) and not isinstance(obj, type))
 
 
 def as_table(obj: Any, section: str) -> Values:
@@ -30,7 +41,8 @@ def as_table(obj: Any, section: str) -> Values:
         raise ValueError(f'{obj!r} in {section} must be a table with a name: [[{section}]] and below it name = "{obj}"')
     cls = obj.cls if isinstance(obj, Grid) else type(obj)
     if not dataclasses.is_dataclass(cls):
-        raise ValueError(f"an entry of {section} must be a table, an object or a grid, got {obj!r}")
+        made = f"; pass an object: {written(obj)}(...)" if isinstance(obj, type) else ""
+        raise ValueError(f"an entry of {section} must be a table, an object or a grid, got {obj!r}{made}")
     name = next((key for key, known in REGISTRIES[section].items() if known is cls), None)
     table: Values = {"name": name or (held_name(cls) if is_held(cls) else f"{cls.__module__}:{cls.__qualname__}")}
     point = obj.points[0] if isinstance(obj, Grid) else obj

@@ -17,6 +17,7 @@ from jaxbandit.policies import POLICIES
 from jaxbandit.studies.as_entry import CALLED
 from jaxbandit.studies.as_entry import REGISTRIES as REGISTRIES
 from jaxbandit.studies.as_entry import as_table as as_table
+from jaxbandit.studies.as_entry import as_tables as as_tables
 from jaxbandit.studies.as_entry import held_tables as held_tables
 from jaxbandit.studies.classes import find_class as find_class
 from jaxbandit.studies.classes import names as names

@@ -57,6 +57,12 @@ def file_bytes(arms: float, games: int, rounds: int, cells: int, summary: bool) 
     return int(cells * rounds * 8 * (2 + arms) + 8 * games if summary else games * rounds * (16 + 4 * arms))
 
 
+def check_is_study(given: Any, function: str) -> None:
+    """Raises ``ValueError`` unless ``given`` is a study."""
+    if not hasattr(given, "check_size"):
+        raise ValueError(f"{function}() takes a study, got {given!r}; pass jb.Study(...) or jb.Study.load(path)")
+
+
 def check(
     study: Any,
     policies: Sequence[Entry],

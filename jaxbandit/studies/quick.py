@@ -10,6 +10,15 @@ OPTIONS = ("zip", "arms")  # keys of lists in an entry that are not swept
 COUNTS = ("budget",)  # fields that count rounds of the horizon
 
 
+def check_given(content: Mapping[str, Any], changed: Mapping[str, Any]) -> None:
+    """Raises if a study's content is changed to more rounds or seeds than a quick run has, which would be cut again."""
+    for name, most in (("horizon", ROUNDS), ("num_seeds", SEEDS)):
+        value = changed.get(name)
+        if value != content.get(name) and isinstance(value, int) and value > most:
+            problem = f"a quick run has {name} = {most:,} at most, but it is set to {value:,}"
+            raise ValueError(f"{problem}; lower it, or leave out --quick")
+
+
 def entries(tables: Iterable[tuple[dict[str, Any], Any]], share: float) -> list[dict[str, Any]]:
     """Cuts entries down: their sweeps by ``thinned``, and the rounds at which single policies stop."""
     found = []

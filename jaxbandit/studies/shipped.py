@@ -2,7 +2,7 @@
 
 import pathlib
 
-from jaxbandit.grid import suggest
+from jaxbandit.checks import nearest, suggest
 
 _PACKAGE = pathlib.Path(__file__).parents[1]
 _FOLDERS = (_PACKAGE / "experiments", _PACKAGE.parent / "experiments")  # of an installed wheel, of the repository
@@ -22,7 +22,9 @@ def study_path(path: pathlib.Path) -> pathlib.Path:
     name = path.stem if path.suffix == ".toml" else path.name
     if path.parent == pathlib.Path() and name.lower() in known:  # their names are in lower case
         return known[name.lower()]
+    files = sorted(file.name for file in path.parent.glob("*.toml")) if path.suffix else []
     if path.parent != pathlib.Path() or path.suffix == ".toml":
-        raise ValueError(f"{path} does not exist; give the path of a study file, or write one with: jaxbandit init")
-    near = suggest(name, list(known)) if known else ""
-    raise ValueError(f"there is no file and no shipped study {name!r}; {near}")
+        near = nearest(path.name, files)
+        remedy = f"did you mean {near!r}? Or write one" if near else "give the path of a study file, or write one"
+        raise ValueError(f"{path} does not exist; {remedy} with: jaxbandit init")
+    raise ValueError(f"there is no file and no shipped study {name!r}; {suggest(name, [*files, *known])}")

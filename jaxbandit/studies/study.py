@@ -10,7 +10,8 @@ import pydantic
 from jaxbandit.checks import check_history, check_number, check_shown, recorded_rounds
 from jaxbandit.dataset.labels import labels
 from jaxbandit.grid import for_run, suggest
-from jaxbandit.studies import entries, keywords, limits, quick
+from jaxbandit.studies import entries, keywords, limits
+from jaxbandit.studies import quick as cut
 from jaxbandit.studies.figures import Figure, read_figures
 from jaxbandit.studies.resolved import Resolved
 from jaxbandit.studies.sections import Sensitivity, Tune, Worst, moved_by
@@ -18,7 +19,6 @@ from jaxbandit.studies.study_file import EXAMPLES, SYNONYMS, problems, read_file
 from jaxbandit.studies.study_file import DataNeededError as DataNeededError
 from jaxbandit.tables.readers import each_table
 
-QUICK_ROUNDS, QUICK_SEEDS = quick.ROUNDS, quick.SEEDS
 MAX_SEEDS = 65_536
 
 
@@ -29,7 +29,8 @@ class Study(pydantic.BaseModel):
       title: Title of the table, the figures and the dataset.
       horizon: Rounds to play; also the horizon of every policy that needs one and names none.
       num_seeds: Independent games per pair.
-      policies: Tables with ``name`` (registry key, entry point or ``module:Class``) and fields, or policies and grids.
+      policies: Tables with ``name`` (registry key, entry point or ``module:Class``) and fields, or policies and grids;
+        in a dictionary of policies and grids the keys are their labels.
       environments: The same for environments; a field that is an environment itself is a table with a ``name``.
       seed: The study seed.
       record: Number of log-spaced rounds, or the rounds to record at.
@@ -119,7 +120,8 @@ class Study(pydantic.BaseModel):
         path = pathlib.Path(path)
         text, content = read_file(path)
         changed = change(content) if change else content
-        study = parse(changed, str(path), path.parent, data, QUICK_ROUNDS if quick else None)
+        cut.check_given(content, changed if quick else {})
+        study = parse(changed, str(path), path.parent, data, cut.ROUNDS if quick else None)
         study._text = text if changed == content else None
         return study.quick() if quick else study
 
@@ -156,14 +158,14 @@ class Study(pydantic.BaseModel):
 
     def quick(self) -> "Study":
         """Returns the study cut down to a few seconds: fewer rounds and seeds, and only the ends of sweeps."""
-        horizon = min(self.horizon, QUICK_ROUNDS)
+        horizon = min(self.horizon, cut.ROUNDS)
         record = self.record if isinstance(self.record, int) else [n for n in self.record if n <= horizon] or 64
-        seeds = min(self.num_seeds, QUICK_SEEDS)
+        seeds = min(self.num_seeds, cut.SEEDS)
         policies, chosen = zip(self.policies, self.resolved.policies, strict=True), set(self.quick_policies)
         played = [pair for pair in policies if not chosen or {pair[1].name, pair[1].label} & chosen]
         places = zip(self._environment_tables(), self.resolved.environments, strict=True)
-        share = min(1.0, QUICK_ROUNDS / self.horizon)
-        thin = {part: quick.entries(some, share) for part, some in (("policies", played), ("environments", places))}
+        share = min(1.0, cut.ROUNDS / self.horizon)
+        thin = {part: cut.entries(some, share) for part, some in (("policies", played), ("environments", places))}
         sections = {
             "sensitivity": self.sensitivity and self.sensitivity.quick(),
             "tune": self.tune and self.tune.quick(),
@@ -171,10 +173,10 @@ class Study(pydantic.BaseModel):
         }
         asked = {name: section.model_dump(exclude_defaults=True) for name, section in sections.items() if section}
         options = {"horizon": horizon, "num_seeds": seeds, "max_seeds": min(self.max_seeds, 4 * seeds)}
-        cut = self.changed(record=record, **options, **thin, **asked)
-        cut = cut.changed(figures=quick.figures(self.figures, labels(cut.resolved.labelled_environments())))
-        cut._is_quick = True
-        return cut
+        made = self.changed(record=record, **options, **thin, **asked)
+        made = made.changed(figures=cut.figures(self.figures, labels(made.resolved.labelled_environments())))
+        made._is_quick = True
+        return made
 
     @property
     def is_quick(self) -> bool:
@@ -271,13 +273,8 @@ class Study(pydantic.BaseModel):
             if key not in cls.model_fields:
                 near = f"did you mean {SYNONYMS[key]!r}?" if key in SYNONYMS else suggest(key, list(cls.model_fields))
                 raise ValueError(f"unknown key {key!r}; {near}")
-        tables = {}
-        for section in entries.REGISTRIES:
-            given = content.get(section)
-            listed = [given] if given is not None and not isinstance(given, list | tuple) else given
-            if listed is not None:
-                tables[section] = [entries.as_table(entry, section) for entry in listed]
-        return content | tables
+        given = {section: content[section] for section in entries.REGISTRIES if content.get(section) is not None}
+        return content | {section: entries.as_tables(listed, section) for section, listed in given.items()}
 
     def model_post_init(self, context: Any) -> None:
         """Builds all policies and environments once, so that a bad value is found before any game is played."""

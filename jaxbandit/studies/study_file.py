@@ -1,6 +1,7 @@
 """The text of a study file, and the wording of its errors: the key, its allowed values, and what to write."""
 
 import pathlib
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,6 +38,8 @@ def read_file(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
         raise ValueError(
             f"{path} does not exist; give the path of a study file such as experiments/quickstart.toml"
         ) from None
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a directory; give the path of a study file in it") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}; give the path of a study file") from None
     except UnicodeDecodeError as error:
@@ -46,7 +49,9 @@ def read_file(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
     except RecursionError:
         raise ValueError(f"{path} is not valid TOML: its lists or tables are nested too deeply") from None
     except ValueError as error:
-        raise ValueError(f"{path} is not valid TOML: {error}") from None
+        place = re.search(r"at line (\d+)", str(error))
+        shown = f"; see line {place[1]}: {text.splitlines()[int(place[1]) - 1].strip()[:LONG]}" if place else ""
+        raise ValueError(f"{path} is not valid TOML: {error}{shown}") from None
 
 
 def problems(errors: Sequence[Mapping[str, Any]], examples: Mapping[str, str] | None = None) -> str:

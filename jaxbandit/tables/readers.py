@@ -1,7 +1,7 @@
 """Readers of measured tables, one loss per round and arm: NumPy, CSV, TSV and Parquet files, ASlib scenarios."""
 
-import csv
 import dataclasses
+import os
 import pathlib
 import stat
 import warnings
@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxbandit.environments.measured import arm_names, as_table
 from jaxbandit.environments.replay import Replay
-from jaxbandit.tables import aslib, npz
+from jaxbandit.tables import aslib, delimited, npz
 
 TABLE_FIELDS = {"replay": "losses", "scheduled": "means"}  # the field that an entry's ``table`` file holds
 TABLE_OPTIONS = ("key", "arms", "header", "delimiter", "index")  # keys of such an entry that ``read_table`` receives
@@ -77,6 +77,8 @@ def read_table(
       >>> jb.read_table(path).replay(order="resampled").means(1).tolist()
       [1.25, 0.5]
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError(f"read_table reads a file, got {type(path).__name__}; replay an array: jb.Replay(losses=...)")
     path = pathlib.Path(path)
     where = str(path)
     suffix = path.suffix.lower()
@@ -220,38 +222,12 @@ def _read(path: pathlib.Path, suffix: str, key: str | None, header: bool | None,
         case ".npz":
             return _Found(*npz.read_npz(path, key))
         case ".csv" | ".tsv" | ".txt":
-            names, rows = _from_csv(path, header, delimiter)
+            names, rows = delimited.read(path, header, delimiter)
             return _Found(rows, names, path.stem)
         case ".parquet":
             return _from_parquet(path)
     path.stat()
     raise ValueError(f"{path} is not a table file of a known kind; tables are {_KINDS}")
-
-
-def _from_csv(path: pathlib.Path, header: bool | None, delimiter: str) -> tuple[Sequence[str], np.ndarray]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        try:
-            reader = csv.reader(file, strict=True, delimiter=delimiter)
-            lines = [(reader.line_num, row) for row in reader if row]
-        except csv.Error as error:
-            raise ValueError(f"{path} is not valid CSV: {error}") from None
-    if not lines:
-        raise ValueError(f"{path} is empty; write the names of the arms in the first line and a round in every other")
-    first = lines[0][1]
-    if header is None and all(_is_number(cell) for cell in first):
-        raise ValueError(
-            f"{path} starts with numbers ({', '.join(first)[:40]}), not with names of arms; "
-            "put a line of names first, or pass header=False (the line is a round) or header=True (they are names)"
-        )
-    names = [] if header is False else [name.strip() for name in first]
-    body = lines if header is False else lines[1:]
-    for line, row in body:
-        if len(row) != len(first):
-            raise ValueError(
-                f"{path}, line {line}: {len(row)} entries, but the first line has {len(first)}; "
-                "give every round one loss per arm"
-            )
-    return names, np.asarray([row for _, row in body], dtype=object).reshape(len(body), len(first))
 
 
 def _from_parquet(path: pathlib.Path) -> _Found:
@@ -274,14 +250,6 @@ def _from_parquet(path: pathlib.Path) -> _Found:
     numeric = all(pandas.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)
     values = frame.to_numpy(dtype=float, na_value=np.nan) if numeric else frame.to_numpy(dtype=object, na_value=None)
     return _Found(values, [str(name) for name in frame.columns], path.stem)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_names(where: str, names: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """``jb.check``: all checks of one policy or environment, and their report."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jaxbandit.engine import explained
@@ -12,9 +12,16 @@ from jaxbandit.policies import Uniform
 from jaxbandit.testing.environments import ENVIRONMENT_CHECKS
 from jaxbandit.testing.games import HORIZON, CheckError
 from jaxbandit.testing.policies import POLICY_CHECKS
-from jaxbandit.types import check_made, check_single, validate
+from jaxbandit.types import PROTOCOL, check_kind, check_made, check_single, lacking, validate
 
-METHODS = {"policy": ("init", "probabilities", "update"), "environment": ("num_arms", "means", "loss")}
+FIRST = {  # the checks on which all others build, in their order
+    "keeps_the_form_of_its_state",
+    "follows_the_dtype",
+    "returns_the_right_forms",
+    "is_pure",
+    "fields_are_data",
+    "plays_on_the_simplex",
+}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -24,19 +31,22 @@ class Checked:
     Attributes:
       subject: The policy or environment, as text.
       kind: ``"policy"`` or ``"environment"``.
-      found: What each check that holds has found, by its name.
-      failed: What each other check says, by its name.
+      found: Findings of the checks that hold, by name.
+      failed: Messages of the checks that fail, by name.
+      waiting: Names of the checks that were not made, because they build on one that fails.
     """
 
     subject: str
     kind: str
     found: Mapping[str, str]
     failed: Mapping[str, str]
+    waiting: Sequence[str] = ()
 
     def __str__(self) -> str:
         total, width = len(self.found) + len(self.failed), max(map(len, [*self.found, *self.failed]))
         verdict = f"fails {len(self.failed)} of {total} checks" if self.failed else f"passes {total} checks"
-        lines = [f"{self.subject} {verdict}"]
+        waiting = f"; {len(self.waiting)} more are made once it holds" if self.waiting else ""
+        lines = [f"{self.subject} {verdict}{waiting}"]
         lines += [f"  FAILED {name.replace('_', ' ')}: {said}" for name, said in self.failed.items()]
         lines += [f"  {name.replace('_', ' '):<{width}}  {said}" for name, said in self.found.items()]
         return "\n".join(lines)
@@ -76,13 +86,16 @@ def check(subject: Any) -> Checked:
     checks: dict[str, Callable[[Any], str]] = dict(POLICY_CHECKS if kind == "policy" else ENVIRONMENT_CHECKS)
     checks["plays_by_machine_code"] = _way
     for name, holds in checks.items():
+        if FIRST & failed.keys():
+            break
         try:
             found[name] = holds(obj)
         except CheckError as error:
             failed[name] = str(error)
         except Exception as error:  # the author's code may raise anything
             failed[name] = f"it raises {type(error).__name__}: {str(error).strip().splitlines()[0]}"
-    report = Checked(repr(obj), kind, found, failed)
+    waiting = [name for name in checks if name not in found and name not in failed]
+    report = Checked(repr(obj), kind, found, failed, waiting)
     if failed:
         raise CheckError(str(report))
     return report
@@ -92,11 +105,12 @@ def _kind(obj: Any) -> str:
     """Returns whether an object is a policy or an environment; raises ``ValueError`` if it is neither."""
     if isinstance(obj, type):
         raise ValueError(f"check() takes an object, got the class {obj.__name__}; pass {obj.__name__}(...)")
-    lacks = {kind: [name for name in names if not hasattr(type(obj), name)] for kind, names in METHODS.items()}
-    lacks = {kind: [name for name in missing if not hasattr(obj, name)] for kind, missing in lacks.items()}
+    lacks = {kind: lacking(kind, obj) for kind in PROTOCOL}
     for kind, missing in lacks.items():
         if not missing:
             return kind
+    if hasattr(obj, "replay"):
+        check_kind("environment", obj)  # raises: a table is not an environment yet
     nearest = min(lacks, key=lambda kind: len(lacks[kind]))
     raise ValueError(
         f"{type(obj).__name__} is neither a policy (init, probabilities, update) nor an environment (num_arms, means, "

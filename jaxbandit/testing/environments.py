@@ -19,6 +19,7 @@ from jaxbandit.policies import Uniform
 from jaxbandit.simulation import simulate
 from jaxbandit.testing.fields import counted, edges, refuses
 from jaxbandit.testing.games import HORIZON, CheckError, close, quick_jit, require, same
+from jaxbandit.types import forms
 
 DRAWS = 1 << 19  # of each arm
 ORDERS = (2.0, 4.0, 8.0)  # of moments, besides the declared one
@@ -50,7 +51,9 @@ def is_pure(environment: Any) -> str:
         streams = random.round_streams(game_key(0, 0), t)
         once, again = (arrays.loss(t, jnp.int32(arm), streams.loss) for _ in range(2))
         require(same(once, again), "the same round has two losses; draw from the key alone, with jaxbandit.random")
-        compiled = quick_jit(lambda arm, t: arrays.loss(t, arm, random.round_streams(game_key(0, 0), t).loss))
+        compiled = quick_jit(
+            lambda arm, t: forms.called(arrays, "loss", t, arm, random.round_streams(game_key(0, 0), t).loss)
+        )
         require(close(compiled(jnp.int32(arm), t), once, 1e-4), "jit changes the loss by more than rounding")
         arrays.loss(t, jnp.int32(arm), jax.random.key(0))
     once, again = (arrays.means(t) for _ in range(2))
@@ -64,16 +67,13 @@ def fields_are_data(environment: Any) -> str:
 
     def one_round(leaves, t, arm, words):
         inside = jax.tree.unflatten(structure, leaves)
-        return inside.loss(t, arm, random.word_streams(words, jnp.int32(t)).loss), inside.means(t)
+        stream = random.word_streams(words, jnp.int32(t)).loss
+        return forms.called(inside, "loss", t, arm, stream), forms.called(inside, "means", t)
 
     try:
         jax.eval_shape(one_round, leaves, jnp.int32(1), jnp.int32(0), jnp.zeros(2, jnp.uint32))
-    except jax.errors.ConcretizationTypeError as error:
-        require(
-            False,
-            "means or loss need the value of a field, of t or of arm while they are compiled: use jnp.where in place "
-            f"of `if`, jnp in place of np, or field(static=True); JAX says: {str(error).splitlines()[0]}",
-        )
+    except TypeError as error:
+        raise CheckError(str(error)) from error
     return f"{len(leaves)} traced fields"
 
 

@@ -15,6 +15,7 @@ from jaxbandit.random import round_streams
 from jaxbandit.simulation import simulate
 from jaxbandit.testing.fields import counted, edges, refuses
 from jaxbandit.testing.games import HORIZON, CheckError, close, given, play, quick_jit, require, same
+from jaxbandit.types import forms
 
 EASY = Bernoulli(means=[0.2, 0.5, 0.5])  # which many checks play: one class and number of arms is one program a policy
 ROUNDS = np.arange(HORIZON)
@@ -37,20 +38,11 @@ def keeps_the_form_of_its_state(policy: Any) -> str:
     bad = [leaf for leaf in jax.tree.leaves(state) if not hasattr(leaf, "dtype")]
     require(not bad, f"init must return arrays, but a part of its state is {bad[:1]}; write jnp.asarray(...)")
     one_round = (jnp.int32(1), jnp.full(3, 1 / 3), jnp.int32(0), jnp.float32(1))
-    after = jax.eval_shape(lambda: updated(policy, state, *one_round, jax.random.key(0)))
-    like = jax.eval_shape(lambda: state)
-    require(
-        jax.tree.structure(like) == jax.tree.structure(after),
-        f"update must return a state like the one of init, {jax.tree.structure(like)}, but returns "
-        f"{jax.tree.structure(after)}",
-    )
-    for before, now in zip(jax.tree.leaves(like), jax.tree.leaves(after), strict=True):
-        require(
-            (before.shape, before.dtype) == (now.shape, now.dtype),
-            f"update turns {before.dtype}{list(before.shape)} of the state into {now.dtype}{list(now.shape)}; give "
-            "init the shape and dtype that update returns, or convert in update with .astype",
-        )
-    return f"the state keeps its {len(jax.tree.leaves(like))} arrays in shape and dtype"
+    try:
+        jax.eval_shape(lambda: check_state(policy, state, updated(policy, state, *one_round, jax.random.key(0))))
+    except TypeError as error:
+        raise CheckError(str(error)) from error
+    return f"the state keeps its {len(jax.tree.leaves(state))} arrays in shape and dtype"
 
 
 def follows_the_dtype(policy: Any) -> str:
@@ -59,10 +51,14 @@ def follows_the_dtype(policy: Any) -> str:
         with jax.enable_x64(x64):
             t, key = jnp.int32(1), jax.random.key(0)
             state = jax.eval_shape(lambda: policy.init(3))
-            found = [jax.eval_shape(policy.probabilities, state, t, key).dtype]
-            found += [leaf.dtype for leaf in jax.tree.leaves(state) if leaf.dtype.kind == "f"]
-            wrong = [each for each in found if each != dtype]
-            require(not wrong, f"with dtype={dtype.__name__!r} it uses {wrong[:1]}; leave dtype= out in jnp functions")
+            x = jax.eval_shape(lambda *known: forms.called(policy, "probabilities", *known), state, t, key)
+            found = {"probabilities returns": x, "the state has": state}
+            for where, arrays in found.items():
+                dtypes = [leaf.dtype for leaf in jax.tree.leaves(arrays) if leaf.dtype.kind == "f"]
+                wrong = [str(each) for each in dtypes if each != dtype]
+                require(
+                    not wrong, f"with dtype={dtype.__name__!r} {where} {wrong[:1]}; leave dtype= out in jnp functions"
+                )
     return "floating-point numbers follow the dtype of the run"
 
 

@@ -26,14 +26,17 @@ from jaxbandit.types.fields import (
     required_fields,
     shared_leaves,
     warn_of_first_name,
+    written,
 )
-from jaxbandit.types.validation import check_made, check_single, validate
+from jaxbandit.types.validation import PROTOCOL, check_kind, check_made, check_single, lacking, validate
 
 __all__ = [
     "ONE_PER_ARM",
+    "PROTOCOL",
     "Array",
     "Numbers",
     "as_whole",
+    "check_kind",
     "check_made",
     "check_single",
     "current_names",
@@ -43,6 +46,7 @@ __all__ = [
     "format_number",
     "forms",
     "is_static",
+    "lacking",
     "public_fields",
     "public_name",
     "pytree",
@@ -53,4 +57,5 @@ __all__ = [
     "shared_leaves",
     "validate",
     "warn_of_first_name",
+    "written",
 ]

@@ -21,6 +21,11 @@ def pytree(cls: type[T]) -> type[T]:
 
     Objects are equal if their class and all their values are.
     """
+    if "__init__" in vars(cls):
+        raise TypeError(
+            f"{cls.__name__} has its own __init__, but @pytree makes one from the fields; declare them in the class, "
+            "such as c: float = field(default=1.0, gt=0)"
+        )
     check_more = getattr(cls, "__post_init__", None)
 
     def __post_init__(self):
@@ -37,7 +42,12 @@ def pytree(cls: type[T]) -> type[T]:
         __post_init__.__wrapped__ = check_more  # pyright: ignore[reportFunctionMemberAccess]
     cls.__repr__ = _repr  # pyright: ignore[reportAttributeAccessIssue]
     cls.__eq__, cls.__hash__ = _equal, _hash  # pyright: ignore[reportAttributeAccessIssue]
-    cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+    try:
+        cls = dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+    except ValueError as error:
+        problem = str(error).removesuffix(": use default_factory")
+        raise ValueError(f"{cls.__name__}: {problem}; write field(default=[...], vector=True)") from None
+    cls.__setattr__ = _refuse  # pyright: ignore[reportAttributeAccessIssue]
     specs = dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
     if any(spec.metadata.get("alias") or spec.metadata.get("was") for spec in specs):
         _accept_public_names(cls, {public_name(spec): spec.name for spec in specs})
@@ -81,6 +91,14 @@ def _accept_public_names(cls: type, names: dict[str, str]) -> None:
 
     __init__.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
     cls.__init__ = __init__
+
+
+def _refuse(obj: Any, name: str, value: Any) -> None:
+    del value
+    raise dataclasses.FrozenInstanceError(
+        f"{type(obj).__name__} cannot change, so {name} cannot be set; return what changes from round to round as the "
+        f"state of init and update, or make another object: dataclasses.replace(obj, {name}=...)"
+    )
 
 
 def _equal(one: Any, other: Any) -> bool:

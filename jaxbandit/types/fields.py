@@ -66,6 +66,8 @@ def field(
     unknown = set(bounds) - set(BOUNDS)
     if unknown:
         raise TypeError(f"unknown bounds {sorted(unknown)}; use {sorted(BOUNDS)}")
+    if isinstance(default, list):
+        default = tuple(default)  # which cannot change; the object holds an array of it
     metadata = {
         "alias": alias,
         "was": was,
@@ -105,6 +107,11 @@ def rank(spec: dataclasses.Field) -> int:
 def public_name(spec: dataclasses.Field) -> str:
     """Returns the name of a field that a user gives and reads."""
     return spec.metadata.get("alias") or spec.name
+
+
+def written(cls: type) -> str:
+    """Returns a class as a script writes it: ``jb.UniINF``, but the own name of a class that is not shipped."""
+    return f"jb.{cls.__name__}" if cls.__module__.startswith("jaxbandit.") else cls.__name__
 
 
 def recorded_name(spec: dataclasses.Field) -> str:

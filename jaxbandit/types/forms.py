@@ -3,6 +3,7 @@
 import contextlib
 import re
 import threading
+import traceback
 import warnings
 from typing import Any
 
@@ -13,7 +14,33 @@ from jaxbandit.types.fields import Array
 
 # The start of JAX's warning about .at[].add and its kin that truncate.
 TRUNCATED = r"scatter inputs have incompatible types.* from dtype=b?float\d+ to dtype=(u?int|bool)"
+_UNKNOWN_VALUE = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
 _filters = threading.RLock()  # held while warning filters, which belong to the whole process, are changed
+
+
+def called(owner: Any, method: str, *arguments: Any) -> Any:
+    """Returns what a method of a policy or environment returns.
+
+    Raises:
+      TypeError: The method needs the value of an argument or a field, for example in ``if t < 10:``. While JAX traces
+        the method there are no values yet, and its own error does not name the remedy.
+    """
+    try:
+        return getattr(owner, method)(*arguments)
+    except _UNKNOWN_VALUE as error:
+        file = getattr(getattr(getattr(type(owner), method, None), "__code__", None), "co_filename", None)
+        lines = [line for line in traceback.extract_tb(error.__traceback__) if line.filename == file]
+        where = f", in line {lines[-1].lineno} (`{lines[-1].line}`)," if lines else ""
+        raise TypeError(
+            f"{type(owner).__name__}.{method}{where} needs the value of a number that is not known while the method is "
+            "compiled; use jnp.where in place of `if`, jnp in place of np and math, a jnp array in place of a list, or "
+            "field(static=True) for a field that decides a shape"
+        ) from error
 
 
 def untruncated(policy: Any, state: Any, *arguments: Any) -> Any:
@@ -26,7 +53,7 @@ def untruncated(policy: Any, state: Any, *arguments: Any) -> Any:
     with _filters, warnings.catch_warnings():
         warnings.filterwarnings("error", TRUNCATED, FutureWarning)
         try:
-            return policy.update(state, *arguments)
+            return called(policy, "update", state, *arguments)
         except FutureWarning as warning:
             if not re.match(TRUNCATED, str(warning)):
                 raise
@@ -55,6 +82,8 @@ def check_state(policy: Any, state: Any, after: Any) -> None:
     For example, an integer that becomes a floating-point number would be truncated in every round.
     """
     name = type(policy).__name__
+    if after is None and state is not None:
+        raise TypeError(f"{name}.update returns nothing; write return before the new state")
     if jax.tree.structure(state) != jax.tree.structure(after):
         raise TypeError(
             f"{name}.update must return a state like the one of init: got {jax.tree.structure(after)}, expected "
@@ -76,7 +105,8 @@ def checked(owner: Any, method: str, value: Any, shape: tuple[int, ...], dtype: 
     try:
         array = jnp.asarray(value)
     except (TypeError, ValueError):
-        raise TypeError(f"{type(owner).__name__}.{method} must return {expected}, got {value!r}") from None
+        remedy = "; write return before the result" if value is None else ""
+        raise TypeError(f"{type(owner).__name__}.{method} must return {expected}, got {value!r}{remedy}") from None
     if array.shape != shape or not jnp.issubdtype(array.dtype, jnp.floating):
         raise TypeError(
             f"{type(owner).__name__}.{method} must return {expected}, got {_form(array)}{_remedy(method, array, shape)}"

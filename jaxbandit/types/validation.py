@@ -1,6 +1,8 @@
 """Checks of the values of fields, on the host."""
 
 import dataclasses
+import functools
+import inspect
 import math
 from typing import Any
 
@@ -8,7 +10,31 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from jaxbandit.types.fields import BOUNDS, ONE_PER_ARM, fingerprint, is_static, public_fields, public_name, rank
+from jaxbandit.types.fields import (
+    BOUNDS,
+    ONE_PER_ARM,
+    as_whole,
+    fingerprint,
+    is_static,
+    public_fields,
+    public_name,
+    rank,
+    written,
+)
+
+PROTOCOL: dict[str, tuple[str, ...]] = {
+    "policy": ("init", "probabilities", "update"),
+    "environment": ("num_arms", "means", "loss"),
+}
+ARGUMENTS = {
+    "init": ("num_arms",),
+    "probabilities": ("state", "t", "key"),
+    "update": ("state", "t", "x", "arm", "loss"),  # and key, if it is declared
+    "measure": ("state", "t", "x", "arm", "loss", "after"),
+    "means": ("t",),
+    "loss": ("t", "arm", "key"),
+    "moment": ("alpha",),
+}
 
 
 def validate(obj: Any) -> None:
@@ -60,16 +86,55 @@ def check_single(obj: Any) -> None:
         if own or is_static(spec) or np.ndim(value) <= max(rank(spec), bool(spec.metadata.get("per_arm"))):
             continue
         one = ("one number", "one list of numbers", "one table")[rank(spec)]
-        cls, shown = type(obj).__name__, short(np.asarray(value).tolist())
+        cls, shown = type(obj), short(np.asarray(value).tolist())
+        vector = "" if rank(spec) else "; if it has one number per arm, declare it with field(vector=True)"
         raise ValueError(
-            f"{cls}.{name} must be {one} here, got {shown}; to sweep it: jb.grid(jb.{cls}, {name}={shown}, ...)"
+            f"{cls.__name__}.{name} must be {one} here, got {shown}; to sweep it: jb.grid({written(cls)}, "
+            f"{name}={shown}, ...){'' if cls.__module__.startswith('jaxbandit.') else vector}"
         )
 
 
+def check_kind(kind: str, obj: Any) -> None:
+    """Raises unless an object is one policy or one environment, as ``kind`` says, of a class made by ``pytree``."""
+    if isinstance(obj, type):
+        raise ValueError(f"{kind} is the class {obj.__name__}; pass an instance: {written(obj)}(...)")
+    if isinstance(obj, str):
+        raise ValueError(f"{kind} is the text {obj!r}; pass an object, such as jb.UniINF(horizon=...)")
+    if missing := lacking(kind, obj):
+        name, (other,) = type(obj).__name__, (each for each in PROTOCOL if each != kind)
+        if not lacking(other, obj):
+            raise ValueError(f"{name} is no {kind}; pass the policy first and the environment second")
+        if hasattr(obj, "replay"):
+            raise ValueError(
+                f"{kind} is a table of losses, which is replayed in one of two orders; pass table.replay() for its "
+                'stored order, or table.replay(order="resampled") to draw rows at random'
+            )
+        if isinstance(obj, list | tuple | dict) or hasattr(obj, "points"):
+            raise ValueError(f"{kind} must be one object here, got a {name}; pass lists and grids to jb.simulate")
+        lacks = f"{short(obj)} lacks {', '.join(missing)}"
+        raise ValueError(f"{kind} must have {', '.join(PROTOCOL[kind])}; {lacks}; see `jaxbandit list`")
+    check_made(obj)
+
+
+def lacking(kind: str, obj: Any) -> list[str]:
+    """Returns what an object lacks to be a policy or an environment; a property may still raise an error of its own."""
+    return [name for name in PROTOCOL[kind] if not hasattr(type(obj), name) and not hasattr(obj, name)]
+
+
 def check_made(obj: Any) -> None:
-    """Raises ``TypeError`` unless the class of a policy or environment is made by ``pytree``; bases do not count."""
+    """Raises ``TypeError`` unless the class of a policy or environment is made by ``pytree``; bases do not count.
+
+    Its methods must also take the arguments of the protocol, and its number of arms must be a whole number.
+    """
     cls = type(obj)
     if dataclasses.is_dataclass(obj) and not jax.tree_util.all_leaves([obj]):
+        _check_arguments(cls)
+        num_arms = getattr(obj, "num_arms", 1) if hasattr(cls, "loss") else 1
+        if (as_whole(num_arms) or 0) < 1:
+            raise TypeError(
+                f"{cls.__name__}.num_arms must be a whole number >= 1, got {num_arms!r}; write a property, such as "
+                "@property def num_arms(self): return self.arm_means.shape[0]"
+            )
         return
     base = next((base.__name__ for base in cls.__mro__[1:] if dataclasses.is_dataclass(base)), None)
     why = f"its base {base} is, but a subclass needs a decorator of its own" if base else "so JAX cannot see its fields"
@@ -77,6 +142,29 @@ def check_made(obj: Any) -> None:
         f"the class {cls.__name__} is not decorated, {why}; write `from jaxbandit.types import pytree`, and @pytree in "
         f"the line above `class {cls.__name__}`"
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def _check_arguments(cls: type) -> None:
+    """Raises ``TypeError`` unless every method takes the arguments of the protocol, which are passed by position."""
+    for method, names in ARGUMENTS.items():
+        function = inspect.getattr_static(cls, method, None)
+        if not inspect.isfunction(function):
+            continue
+        signature = inspect.signature(function)
+        own = list(signature.parameters)[1:]
+        passed = (*names, "key") if method == "update" and "key" in own else names
+        try:
+            signature.bind("self", *passed)
+            right = all(passed[n] == name for n, name in enumerate(own) if name in passed)
+        except (TypeError, IndexError):
+            right = False
+        if not right:
+            drawn = ", and key as its last argument if it draws" if method == "update" else ""
+            raise TypeError(
+                f"{cls.__name__}.{method} takes ({', '.join(own)}), but it is called with ({', '.join(passed)}); write "
+                f"def {method}(self, {', '.join(names)}){drawn}"
+            )
 
 
 def where_is(obj: Any, spec: dataclasses.Field) -> str:

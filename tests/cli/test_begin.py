@@ -1,6 +1,7 @@
 """The first steps: bare jaxbandit, init, shipped studies by name, values from the command line."""
 
 import pathlib
+import sys
 import zipfile
 
 import pytest
@@ -36,6 +37,15 @@ def test_init_writes_a_commented_study_that_loads(kind, tmp_path, monkeypatch):
     assert kind in ("quickstart", "sweep") or getattr(study, kind) is not None
 
 
+@pytest.mark.slow
+def test_the_tune_template_needs_no_extra(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "cmaes", None)
+    invoke("init", "tune")
+    assert "pip install" not in (tmp_path / "tune.toml").read_text()
+    assert invoke("tune", "tune.toml", "--quick").exit_code == 0
+
+
 def test_init_overwrites_only_with_force(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "quickstart.toml").write_text("mine")
@@ -44,7 +54,7 @@ def test_init_overwrites_only_with_force(tmp_path, monkeypatch):
     assert (tmp_path / "quickstart.toml").read_text() == "mine"
     invoke("init", "--force")
     assert Study.load("quickstart.toml").horizon == 10_000
-    with pytest.raises(ValueError, match="must be one of 'quickstart'"):
+    with pytest.raises(ValueError, match=r"must be one of 'quickstart', .*, got 'quick'; did you mean 'quickstart'\?"):
         invoke("init", "quick")
 
 
@@ -60,6 +70,11 @@ def test_shipped_studies_are_found_by_name(tmp_path, monkeypatch):
         shipped.study_path(pathlib.Path("quikstart"))
     with pytest.raises(ValueError, match="elsewhere/quickstart does not exist"):
         shipped.study_path(pathlib.Path("elsewhere/quickstart"))
+    (tmp_path / "sweep.toml").write_text("a file of mine")
+    with pytest.raises(ValueError, match=r"no file and no shipped study 'sweep.tml'; did you mean 'sweep.toml'"):
+        shipped.study_path(pathlib.Path("sweep.tml"))
+    with pytest.raises(ValueError, match=r"swep.toml does not exist; did you mean 'sweep.toml'\? Or write one with"):
+        shipped.study_path(pathlib.Path("swep.toml"))
 
 
 @pytest.mark.slow
@@ -87,7 +102,7 @@ def test_values_from_the_command_line():
     ("change", "said"),
     [
         ("horizon", "has no value; write KEY=VALUE"),
-        ("policies.1.initial_scale=1", "policies has no entry '1'; known: 0"),
+        ("policies.1.initial_scale=1", r"policies has no entry '1'; write its number: policies.0 \(uniinf\)"),
         ("policies.first.initial_scale=1", "policies has no entry 'first'"),
         ("horizon.more=1", "horizon is a value and holds no 'more'"),
     ],
@@ -106,3 +121,15 @@ def test_a_changed_study_is_recorded_as_it_was_played(tmp_path, monkeypatch):
     assert study.horizon == 20 and study.environments[0]["means"] == [0.3, 0.7]
     assert "[\n    0.3" in study.toml() or "[0.3" in study.toml()
     assert Study.load(path, change=dict).toml() == path.read_text()  # unchanged: the text with its comments
+
+
+def test_a_quick_run_does_not_cut_a_number_that_is_given(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text('horizon = 5000\nnum_seeds = 8\npolicies = {name = "uniform"}\n'
+                    'environments = {name = "bernoulli", means = [0.2, 0.8]}\n')  # fmt: skip
+    for key, most, value in (("horizon", "2,000", 3_000), ("num_seeds", "64", 100)):
+        with pytest.raises(ValueError, match=f"{key} = {most} at most, .* set to {value:,}; lower it, or leave out"):
+            Study.load(path, quick=True, change=lambda content, given={key: value}: overridden(content, [], **given))
+    change = lambda content: overridden(content, [], horizon=500)  # noqa: E731
+    assert Study.load(path, quick=True, change=change).horizon == 500
+    assert Study.load(path, quick=True).horizon == 2_000

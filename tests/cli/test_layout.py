@@ -51,6 +51,16 @@ def test_a_pipe_gets_plain_lines():
     assert lines == [line.rstrip() for line in lines]
 
 
+def test_tables_of_all_packages_have_one_form(monkeypatch):
+    monkeypatch.setattr(layout, "on_terminal", lambda: True)
+    ds = answers.worst()
+    for one in (table(), search_tables.worst_table([Found("p", "e", ds, pathlib.Path("x.nc"))])):
+        out = io.StringIO()
+        layout.show(Console(file=out, width=300, force_terminal=False), one)
+        assert not set("┏┃│└") & set(out.getvalue())
+        assert re.fullmatch("─+", out.getvalue().splitlines()[2])
+
+
 ESCAPE = "\x1b]0;x\x07\u202e[/]"  # sets the title of the window, turns the line round, and ends a markup of rich
 
 

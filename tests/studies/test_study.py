@@ -268,5 +268,17 @@ def test_examples_of_the_documentation_load(tmp_path):
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.toml")), ids=lambda path: path.stem)
 def test_experiments_load(path, tmp_path):
-    np.save(tmp_path / "latency.npy", np.ones((5_000, 2)))  # for the one that plays on its user's tables
+    np.save(tmp_path / "latency.npy", np.ones((5_000, 2)))  # for the ones that play on their user's tables
+    for name, rows in (("seattle", 57_104), ("planetlab", 8_460)):
+        np.savez(tmp_path / f"{name}_server_choice.npz", losses=np.ones((rows, 2)))
     assert cells.pairs(Study.load(path, tmp_path))
+
+
+def test_the_keys_of_a_dictionary_are_labels(tmp_path):
+    """As in ``simulate``."""
+    policies = {"mine": jb.grid(jb.UniINF, horizon=50, initial_scale=[1.0, 4.0]), "other": jb.Uniform()}
+    made = jb.Study(horizon=50, num_seeds=4, policies=policies, environments={"coins": jb.Bernoulli(means=[0.2, 0.5])})
+    ds = jb.run(made, tmp_path)
+    assert ds.policy.values.tolist() == ["mine[initial_scale=1]", "mine[initial_scale=4]", "other"]
+    assert ds.environment.values.tolist() == ["coins"]
+    assert study.parse(tomllib.loads(made.toml())).policies == made.policies

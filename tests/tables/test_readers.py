@@ -49,7 +49,15 @@ def test_missing_entries_are_named_or_kept(kind, entry, tmp_path):
 
 
 CSV = {
-    "text": ("a,b\n1,2\n3,slow\n", r"holds 'slow' in row 2 of 2, column 2 of 2 \('b'\); a loss is a number"),
+    "text": (
+        "a,b\n1,2\n3,slow\n",
+        r"holds 'slow' in row 2 of 2, column 2 of 2 \('b'\); give a number, or drop",
+    ),
+    "dates": (
+        "day,b\nmon,2\n",
+        r"column 1 of 2 \('day'\); give .* \(index='day' leaves that column out\)",
+    ),
+    "semicolons": ("a;b\n1;2\n", r"has one column, because no ',' is in its first line, 'a;b'; pass delimiter=';'"),
     "empty cell": ("a,b\n1,2\n3,\n", r"holds nan in row 2 of 2, column 2 of 2 \('b'\)"),
     "two gaps": ("a,b\n1,\n3,NA\n", r"row 1 of 2, column 2 of 2 \('b'\) and at 1 more places"),
     "ragged": ("a,b\n1,2\n3\n", "line 3: 1 entries, but the first line has 2"),
@@ -107,6 +115,11 @@ def test_delimiter_and_index(tmp_path):
         jb.read_table(path, delimiter=";", index="day")
     with pytest.raises(ValueError, match=r"delimiter=';' is for .csv, .tsv and .txt files"):
         jb.read_table(write(tmp_path, "npy"), delimiter=";")
+
+
+def test_an_array_is_no_file():
+    with pytest.raises(ValueError, match=r"read_table reads a file, got ndarray; replay an array: jb.Replay"):
+        jb.read_table(np.ones((3, 2)))
 
 
 def test_unreadable_files(tmp_path):

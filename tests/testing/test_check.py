@@ -76,8 +76,11 @@ class Favouring(Softmax):
 MISTAKES = {
     "plays_on_the_simplex": (Unnormalised(), r"K = 2, round 1: x = .* is no probability vector \(its sum is 1.01\)"),
     "is_pure": (Impure(), "the same round, played twice, has two results"),
-    "keeps_the_form_of_its_state": (Whole(), r"update turns int32\[3\] of the state into float32\[3\]"),
-    "follows_the_dtype": (Single(), "with dtype='float64' it uses"),
+    "keeps_the_form_of_its_state": (
+        Whole(),
+        r"Whole.update changes the form of the state: got float32\[3\], expected int32\[3\]",
+    ),
+    "follows_the_dtype": (Single(), "with dtype='float64' probabilities returns"),
     "says_whether_its_arm_is_sure": (Greedy(), r"declare `sure: ClassVar\[bool\] = True`"),
     "relabelled_arms_relabel_the_play": (Favouring(), "the arms' numbers matter"),
 }
@@ -188,7 +191,35 @@ def test_shipped_environments_pass(environment):
     assert not jb.check(environment).failed
 
 
-def test_what_is_neither_is_refused():
+@pytree
+class Index(Softmax):
+    def probabilities(self, state, t, key):
+        return jnp.argmin(state)
+
+
+@pytree
+class Branched(Coins):
+    def loss(self, t, arm, key):
+        return super().loss(t, arm, key) if arm == 0 else jnp.zeros(())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (Index(), r"fails 1 of 3 checks; 13 more are made once it holds\n  FAILED is pure: .*one_hot\(index, 3\)"),
+        (Branched(means=[0.2, 0.5]), r"fails 1 of 2 checks; 6 more .*\n  FAILED is pure: .*line \d+.*use jnp.where in"),
+    ],
+)
+def test_one_cause_is_reported_once(wrong, said):
+    with pytest.raises(CheckError, match=said) as report:
+        jb.check(wrong)
+    assert str(report.value).count("FAILED") == 1
+
+
+def test_what_is_neither_is_refused(tmp_path):
+    np.save(tmp_path / "table.npy", np.ones((4, 2)))
+    with pytest.raises(ValueError, match=r"environment is a table of losses.*pass table.replay\(\)"):
+        jb.check(jb.read_table(tmp_path / "table.npy"))
     with pytest.raises(ValueError, match=r"neither a policy .* nor an environment .* it lacks init, probabilities"):
         jb.check(3)
     with pytest.raises(ValueError, match="got the class UniINF"):

@@ -55,3 +55,5 @@ def test_a_grid_prints_in_one_line():
     sweep = jb.grid(jb.Pareto, means=[[0.5, 1.0], [0.1, 1.0]], tail_index=np.linspace(1.1, 2, 10).tolist())
     assert repr(sweep) == "<grid of 20 points: Pareto, means=[0.5,1, 0.1,1], tail_index=[1.1, 1.2, 1.3, 1.4, ..., 2]>"
     assert repr(jb.grid(jb.Uniform)) == "<grid of 1 point: Uniform>"
+    wide = jb.grid(jb.Pareto, means=[list(np.linspace(0.1, 1, 300)), list(np.linspace(0.2, 1, 300))], tail_index=1.5)
+    assert repr(wide).startswith("<grid of 2 points: Pareto, means=[0.1,0.10301,0.10602,") and len(repr(wide)) < 150
