@@ -37,7 +37,7 @@ def short(points: Sequence[Mapping[str, Any]]) -> list[str]:
     bare = {point["title"] for point in points if _is_bare(point)}
     names = [
         cut(", ".join([point["title"], *map(str, point["values"].values())]))
-        if point.get("title") in bare and point["values"]
+        if point.get("title") in bare and point.get("values")
         else cut(pretty(point["label"]))
         for point in points
     ]
@@ -61,7 +61,7 @@ def of_bare(points: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _is_bare(point: Mapping[str, Any]) -> bool:
-    return len(pretty(point["label"])) > LONGEST and bool(point["values"])
+    return len(pretty(point["label"])) > LONGEST and bool(point.get("values"))
 
 
 def cut(text: str, most: int = LONGEST) -> str:
