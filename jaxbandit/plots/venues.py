@@ -19,7 +19,8 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,  # embeds TrueType letters, since journals refuse Type 3
     "savefig.dpi": 160,
 }
-SERIF = {"font.family": "STIXGeneral", "mathtext.fontset": "stix"}  # Times; matplotlib brings it along
+# Times, which matplotlib brings along; it lacks the digits of labels such as S₁.
+SERIF = {"font.family": ["STIXGeneral", "DejaVu Serif"], "mathtext.fontset": "stix"}
 
 
 @dataclasses.dataclass(frozen=True)
