@@ -236,7 +236,7 @@ def test_one_trace_for_all_values(monkeypatch):
 @pytest.mark.parametrize("way", ["native", "scan"])
 def test_play_in_a_shard_map_plays_the_same_games(way):
     policy, environment = jb.UniINF(horizon=50), jb.Switching(jb.Bernoulli(means=[0.2, 0.5]))
-    keys = jax.vmap(jb.game_key, (None, 0))(0, jnp.arange(8))
+    keys = jax.vmap(jb.game_key, (None, 0))(0, np.arange(8))
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("games",))
     one = jax.sharding.PartitionSpec("games")
 
