@@ -14,6 +14,7 @@ from jaxbandit.studies.shipped import study_path
 from jaxbandit.studies.study import Study
 
 ROUNDS = 1000  # to watch, unless the command says more
+FORMATS = (".html", ".htm", ".png", ".pdf", ".svg")
 
 
 def watch(
@@ -51,6 +52,8 @@ def watch(
     pairs = {pair.index: pair for pair in there.pairs()}
     chosen = {names["policy"][place]: pairs[place, at].policy for place in places}
     path = out or RESULTS / f"watch-{file.stem}.html"
+    if path.suffix.lower() not in FORMATS:
+        raise ValueError(f"--out {path} must end with one of {', '.join(FORMATS)}; name another file")
     path.parent.mkdir(parents=True, exist_ok=True)
     horizon = min(until, study.horizon)
     options: dict[str, Any] = {"horizon": horizon, "number": game, "seed": study.seed if seed is None else seed}

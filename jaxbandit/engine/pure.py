@@ -23,6 +23,7 @@ def play(
 ) -> dict[str, Array]:
     """Plays a whole study as one pure function of arrays, for use under ``jit``, ``vmap``, ``shard_map``.
 
+    ``jax.shard_map`` needs ``check_vma=False``, because a game starts from a state that is the same on all devices.
     On a CPU it calls machine code. Under differentiation, on accelerators, and if ``way`` is "scan", it is plain JAX,
     which takes some 50 to 200 times as long on a CPU. ``simulate`` plays the same games block by block. Ctrl-C stops
     the machine code within a call of about a fifth of a second; inside of a user's ``jit``, JAX turns the

@@ -79,9 +79,8 @@ def _imported(name: str, target: str, section: str, directory: pathlib.Path) -> 
             f"cannot load {name!r} in [[{section}]]: {why}; write package.module:Class, installed or beside the study"
         ) from None
     if not isinstance(found, type) or not dataclasses.is_dataclass(found):
-        raise ValueError(
-            f"{name!r} in [[{section}]] is no class made with @jaxbandit.types.pytree; name one with @pytree above it"
-        )
+        problem = f"{name!r} in [[{section}]] is no class made with @jaxbandit.types.pytree"
+        raise ValueError(f"{problem}; name a class, with @pytree above it")
     return _with_methods(found, name, section)
 
 

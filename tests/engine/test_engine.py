@@ -231,3 +231,19 @@ def test_one_trace_for_all_values(monkeypatch):
         num_seeds=7,
     )
     assert len(calls) == first
+
+
+@pytest.mark.parametrize("way", ["native", "scan"])
+def test_play_in_a_shard_map_plays_the_same_games(way):
+    policy, environment = jb.UniINF(horizon=50), jb.Switching(jb.Bernoulli(means=[0.2, 0.5]))
+    keys = jax.vmap(jb.game_key, (None, 0))(0, np.arange(8))
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("games",))
+    one = jax.sharding.PartitionSpec("games")
+
+    def play(words):
+        return jb.play(policy, environment, words, [10, 50], way=way)
+
+    spread = jax.jit(jax.shard_map(play, mesh=mesh, in_specs=one, out_specs=one, check_vma=False))
+    out, alone = spread(jax.random.key_data(keys)), jb.play(policy, environment, keys, [10, 50], way=way)
+    for name, values in alone.items():
+        np.testing.assert_array_equal(out[name], values)

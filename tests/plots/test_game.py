@@ -112,6 +112,8 @@ def test_the_command_writes_a_page_or_a_figure(tmp_path, shown):
     assert done.exit_code == 0, done.output
     assert [panel.get_ylabel() for panel in shown["panels"]] == ["probability $x_t$", "|loss|", "regret"]
     assert shown["titles"][0] == "HTINF" and "skipped loss" in shown["legend"]
+    wrong = CliRunner().invoke(app, [*study, "--out", "w.xyz"])
+    assert "--out w.xyz must end with one of .html, .htm, .png, .pdf, .svg; name another" in str(wrong.exception)
     wrong = CliRunner().invoke(app, [*study, "--policy", "uniinf"])
     assert "2 points of two.toml are called 'uniinf'; give one of 'uniinf[initial_scale=1]'" in str(wrong.exception)
 

@@ -1,6 +1,7 @@
 """The sheet of a figure: given axes, sizes for papers and slides, ticks, notes that tell of narrow bands."""
 
 import pathlib
+import warnings
 
 import numpy as np
 import pytest
@@ -40,6 +41,15 @@ def test_a_venue_sets_width_letters_and_room(venue, tmp_path):
             assert len(boxes) > 1
             assert not any(one.overlaps(other) for n, one in enumerate(boxes) for other in boxes[:n])
     assert figure._supxlabel is None or figure._supxlabel.get_window_extent().x1 <= figure.bbox.width
+
+
+@pytest.mark.parametrize("venue", style.VENUES)
+def test_the_letters_of_a_venue_have_every_sign_of_a_label(venue, tmp_path):
+    ds = synthetic(LABELS)
+    ds = ds.assign_coords(policy=["uniinf[initial_scale=1]", *ds.policy.values[1:]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # "Glyph 8321 missing from font(s)"
+        plots.regret_curves(ds, tmp_path / "x.png", "α, σ, S₁, ±, −, ×, Δ", venue=venue)
 
 
 def test_figures_for_papers_have_no_title_unless_asked(tmp_path, monkeypatch):

@@ -299,7 +299,7 @@ def _bitcast(f: Function, eqn, a):
     return f.cast("bitcast", canonical(f, a) if a.is_float else a, kind)
 
 
-@_rule("copy", "copy_p", "stop_gradient", "optimization_barrier")
+@_rule("copy", "copy_p", "stop_gradient", "optimization_barrier", "reshard")  # zeros_like reshards in a shard_map
 def _same(f: Function, eqn, a):
     return a
 
