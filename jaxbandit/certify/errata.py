@@ -232,8 +232,8 @@ def _other_slips() -> list[Slip]:
     T, K, alpha = 1e6, 10, 1.5
     y = np.full(K, 1 / T)
     y[0] = 1 - (K - 1) / T
-    best, losses = np.eye(K)[0], np.array([-1.0] + [1.0] * (K - 1))
-    calibration = float(T * (y - best) @ losses)
+    best, others = np.eye(K)[0], np.array([0.0] + [1.0] * (K - 1))
+    step, calibration = (float(T * (y - best) @ losses) for losses in (others, others - best))
     gap = (K / T) ** ((alpha - 1) / alpha)
     power = (1 / gap) ** (alpha / (alpha - 1))
     return [
@@ -246,9 +246,11 @@ def _other_slips() -> list[Slip]:
         ),
         Slip(
             "Benchmark calibration error",
-            "∑ ⟨ỹ − y, l⟩ ≤ σ K",
-            "2 σ (K − 1); σ K holds for losses that are not negative",
-            f"best arm −1, the others 1, σ = 1, K = {K}: {calibration:.0f} > {K}",
+            "E ∑ ⟨ỹ − y, skip⟩ ≤ (K − 1)/T ∑ E\\|skip of the played arm\\| ≤ σ K",
+            "2 σ (K − 1), and σ K for losses that are not negative; the left side does not depend on the played arm, "
+            "so the first step fails",
+            f"best arm 0, the others 1, the best one played throughout, K = {K}: {step:.0f} > 0. Best arm −1, which "
+            f"breaks Assumption 1: {calibration:.0f} > σ K = {K}",
         ),
         Slip(
             "Table 1, Robust MOSS",
