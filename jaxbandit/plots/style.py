@@ -27,11 +27,13 @@ from jaxbandit.plots.looks import on_dark as on_dark
 from jaxbandit.plots.notes import SMALL as SMALL
 from jaxbandit.plots.notes import ZERO as ZERO
 from jaxbandit.plots.notes import explained as explained
+from jaxbandit.plots.notes import fold_labels
 from jaxbandit.plots.notes import folded as folded
 from jaxbandit.plots.notes import letters as letters
 from jaxbandit.plots.notes import spread as spread
 from jaxbandit.plots.notes import wrapped as wrapped
 from jaxbandit.plots.ticks import thin_out as thin_out
+from jaxbandit.plots.ticks import tick as tick
 from jaxbandit.plots.ticks import tidy
 from jaxbandit.plots.venues import STYLE
 from jaxbandit.plots.venues import VENUES as VENUES
@@ -67,7 +69,7 @@ class Sheet(Figure):
             there = min(panel.get_position().height for panel in panels if panel.get_visible()) * self.get_figheight()
             self.set_figheight(self.get_figheight() + rows * (height - there))
             self.draw_without_rendering()
-            if _fold_labels(self.axes):
+            if fold_labels(self.axes):
                 self.draw_without_rendering()
             for panel in self.axes:
                 thin_out(panel)
@@ -167,19 +169,6 @@ def _label_rows_once(panels: Sequence[Any]) -> None:
     for n, column in enumerate(columns):
         if column and labels[n] == labels[n - 1]:
             panels[n].set_ylabel("")
-
-
-def _fold_labels(panels: Sequence[Any]) -> bool:
-    """Folds the labels of axes that are longer than their panels; returns whether there are any."""
-    found = False
-    for panel in panels:
-        for axis, size in ((panel.xaxis, "width"), (panel.yaxis, "height")):
-            room, long = (getattr(one.get_window_extent(), size) for one in (panel, axis.label))
-            if axis.label.get_text() and long > room:
-                lines = np.ceil(long / room)
-                axis.label.set_text(folded(axis.label.get_text(), round(len(axis.label.get_text()) / lines + 5)))
-                found = True
-    return found
 
 
 def panel_height(panel: Any) -> float:
@@ -319,10 +308,3 @@ def save(figure: Any, path: str | pathlib.Path | None, also: Sequence[str] = ())
             with outputs.replacing(one) as temporary:
                 figure.savefig(temporary, format=one.suffix[1:].lower())
     return figure
-
-
-def tick(value: Any) -> str:
-    """Formats a swept value for an axis."""
-    if not isinstance(value, int | float | np.number):
-        return str(value)
-    return f"{value:,.10g}" if 1e3 <= abs(value) < 1e6 else f"{value:g}"

@@ -126,3 +126,10 @@ def _overprint(axis: Any, low: str, high: str) -> bool:
     boxes = [text.get_window_extent() for text in axis.get_ticklabels() if text.get_text()]
     boxes.sort(key=lambda box: getattr(box, low))
     return any(getattr(a, high) > getattr(b, low) for a, b in itertools.pairwise(boxes))
+
+
+def tick(value: Any) -> str:
+    """Formats a swept value for an axis."""
+    if not isinstance(value, int | float | np.number):
+        return str(value)
+    return f"{value:,.10g}" if 1e3 <= abs(value) < 1e6 else f"{value:g}"

@@ -45,5 +45,5 @@ def test_slips_without_games():
     power, calibration, moss = errata._other_slips()
     assert "10,000" in power.number
     assert "played throughout, $K = 10$: 9 > 0." in calibration.number
-    assert calibration.number.endswith("18 > σ K = 10")
+    assert calibration.number.endswith(r"$18 > \sigma K = 10$")
     assert moss.number.endswith("printed 23.0, right 0.0")
