@@ -1,1 +1,1 @@
-"""Commands behind the figures in the README; each prints what it measured."""
+"""Commands behind the measured figures of README and docs; each prints its measurements."""

@@ -15,7 +15,7 @@ from jaxbandit.engine import usable_cores
 
 
 def bits() -> None:
-    """The same variables, bit for bit, however the study is run."""
+    """Checks that a study has the same variables, bit for bit, however it is run."""
     for num_arms in (2, 10, 100):
         environment = jb.Pareto(means=[0.5] + [1.0] * (num_arms - 1), tail_index=1.6)
         policy = jb.UniINF(horizon=1_000)
@@ -35,7 +35,7 @@ def bits() -> None:
 
 
 def precision(horizon: int = 1_000_000, num_seeds: int = 1024) -> None:
-    """Mean regret in float32 and float64 on unpaired seeds."""
+    """Compares mean regret in float32 and in float64 on unpaired seeds."""
     means = [0.5] + [1.0] * 9
     for environment in (jb.Pareto(means=means, tail_index=1.3), jb.StudentT(means=means, tail_index=1.5)):
         finals = [
@@ -57,7 +57,7 @@ def precision(horizon: int = 1_000_000, num_seeds: int = 1024) -> None:
 
 
 def stall(horizon: int = 10_000_000) -> None:
-    """S after constant losses of 0.004 with K = 2: float32 along the game that float64 plays."""
+    """Prints S after constant losses of 0.004 with K = 2; float32 follows the game that float64 plays."""
     compensated, exact = final_scales(horizon, num_seeds=8)
     print(f"S after {horizon:,} rounds: float32 {compensated}, float64 {exact}, "
           f"largest relative difference {np.max(np.abs(compensated / exact - 1)):.1e} (bar: 1e-4)")  # fmt: skip
@@ -66,7 +66,7 @@ def stall(horizon: int = 10_000_000) -> None:
 def final_scales(
     horizon: int, num_seeds: int, forget: bool = False, loss: float = 0.004
 ) -> tuple[np.ndarray, np.ndarray]:
-    """S of uniINF in float32 and in float64 after a constant loss, both fed what float64 plays, (x_t, i_t).
+    """Returns S of uniINF in float32 and float64 after a constant loss; both follow the game that float64 plays.
 
     Left to itself float32 would some day draw another arm, and the games would part. ``forget`` drops what
     rounding took from S, as plain summation does.
@@ -103,7 +103,7 @@ def final_scales(
 
 
 def tails(log_draws: int = 28) -> None:
-    """Exceedances of the 2^-20 and 2^-24 quantiles in every tail of 2^28 draws, and how many are distinct."""
+    """Counts the draws beyond the 2^-20 and 2^-24 quantiles in every tail of 2^28 draws, and the distinct ones."""
     chunk = 1 << 20
 
     @jax.jit
@@ -134,13 +134,13 @@ def tails(log_draws: int = 28) -> None:
 
 
 def memory() -> None:
-    """Peak resident memory at T = 1e4 and T = 1e6, each in a process of its own."""
+    """Prints the peak resident memory at T = 1e4 and T = 1e6, each in a process of its own."""
     short, long = peak_memory(10_000), peak_memory(1_000_000)
     print(f"peak RSS: T = 1e4 {short:.0f} MiB, T = 1e6 {long:.0f} MiB, ratio {long / short:.3f} (bar: 1.05)")
 
 
 def peak_memory(horizon: int, num_seeds: int = 1024) -> float:
-    """Of a process that plays uniINF for so many rounds, in MiB."""
+    """Returns the peak memory of a process that plays uniINF for so many rounds, in MiB."""
     code = (
         "import pathlib, re, jaxbandit as jb\n"
         "w = jb.Pareto(means=[0.5] + [1.0] * 9, tail_index=1.6)\n"

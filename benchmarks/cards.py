@@ -14,6 +14,7 @@ import jaxbandit as jb
 from benchmarks import policies
 from jaxbandit.analysis.comparison import Footnotes
 from jaxbandit.theory.guarantees import ASSUMPTIONS, GUARANTEES, INSTANCE, MINIMAX, OTHERWISE, Guarantee, Order
+from jaxbandit.theory.orders import flat
 from jaxbandit.types import required_fields
 
 CHOOSE = policies.PAGE.with_name("choose.md")
@@ -26,37 +27,57 @@ LETTERS = {
 }
 SHORT = {"R": "$R$", "unit": "unit"}  # in tables
 FIELDS = ("horizon", "moment_order", "moment_bound", "mean_bound")  # that have a letter
-MATHS = {"E|loss|^α <= σ^α": r"$E|\ell|^\alpha \le \sigma^\alpha$"}  # plain formulas of the theory's tables
+MATHS = {  # plain formulas of the theory's tables, longer ones first
+    "E|loss|^α <= σ^α": r"$E|\ell|^\alpha \le \sigma^\alpha$",
+    "a = max(log K, α²/(α−1))": r"$a = \max(\log K, \alpha^2/(\alpha-1))$",
+    "log K ≥ α²/(α−1)": r"$\log K \ge \alpha^2/(\alpha-1)$",
+    "a = log K": r"$a = \log K$",
+    "K ≥ 55": r"$K \ge 55$",
+    "log σ^α": r"$\log \sigma^\alpha$",
+    "log 1/Δ^α": r"$\log 1/\Delta^\alpha$",
+    "log 1/Δ_min": r"$\log 1/\Delta_{\min}$",
+    "σ/Δ": r"$\sigma/\Delta$",
+    "Δ/σ": r"$\Delta/\sigma$",
+    "α > 1": r"$\alpha > 1$",
+    "α and σ": r"$\alpha$ and $\sigma$",
+    "given order α": r"given order $\alpha$",
+    "at most R": r"at most $R$",
+    "m and M": r"$m$ and $M$",
+    "T^p": "$T^p$",
+    "log² T": r"$\log^2 T$",
+    "log T": r"$\log T$",
+    "like T": "like $T$",
+}
 
 # When to use each policy, as what follows "Use it if".
 USE = {
     "ada_hedge": "Losses are bounded, but neither their unit nor their range is known, and the environment may change.",
     "ada_tinf": "The environment may change, the tail is unknown, and no bound for one stochastic instance is needed.",
-    "adar_ucb": "The tail and the unit are unknown, the environment stays as it is, and exploration is affordable.",
-    "ape2": "The order of the moment is known, its size is not, and the environment stays as it is.",
+    "adar_ucb": "The tail and the unit are unknown, the environment does not change, and exploration is affordable.",
+    "ape2": "The order of the moment is known, its size is not, and the environment does not change.",
     "clipped_sgd_ucb": "The noise is symmetric and may lack even a mean, as Cauchy noise does. Tune `exploration`.",
-    "doubling": "A policy must be given T, and you do not know when play ends.",
-    "delayed": "You want to know what a policy loses if its losses arrive late.",
+    "doubling": "A policy must be given $T$, and you do not know when play ends.",
+    "delayed": "You want to measure the cost of losses that arrive late.",
     "exp3": "You need a classical baseline for losses in [0, 1] that may change.",
     "exp3_plus_plus": "You need a cheap best-of-both-worlds baseline for losses in [0, 1].",
     "ftpl": "You need a baseline for losses in [0, 1] that perturbs instead of regularising.",
     "htinf": r"$\alpha$ and $\sigma$ are known. It is the reference for what that knowledge is worth.",
-    "lb_inf_v": "Losses lie in [0, 1] and some arms vary little. It prices robustness on light tails.",
-    "moss": "Losses lie in [0, 1], the environment stays as it is, and the worst case counts.",
+    "lb_inf_v": "Losses lie in [0, 1] and some arms vary little. It shows what robustness costs on light tails.",
+    "moss": "Losses lie in [0, 1], the environment does not change, and the worst case matters.",
     "mr_ape": "The conditions of MR-UCB hold, and play should be randomised.",
-    "mr_ucb": "The order of the moment and the horizon are known, and the worst case counts.",
+    "mr_ucb": "The order of the moment and the horizon are known, and the worst case matters.",
     "omd_lb_ht": r"$\alpha$ and $\sigma$ are known and the environment may change. Losses may have either sign.",
     "opt_htinf": "Nothing is known but the unit. It is the first policy to try beside uniINF.",
-    "robust_moss": r"$\alpha$ and $\sigma$ are known, the environment stays as it is, and the worst case counts.",
-    "robust_ucb": r"$\alpha$ and $\sigma$ are known and the environment stays as it is. It is the classical baseline.",
+    "robust_moss": r"$\alpha$ and $\sigma$ are known, the environment does not change, and the worst case matters.",
+    "robust_ucb": r"$\alpha$ and $\sigma$ are known and the environment does not change. It is the classical baseline.",
     "sao_ht": "You study theory. Its constants make it play uniformly for millions of rounds.",
-    "thompson": "You need a strong baseline for light tails in an environment that stays as it is.",
+    "thompson": "You need a strong baseline for light tails in an environment that does not change.",
     "tsallis_inf": "Losses lie in [0, 1], whether or not the environment changes.",
     "ucb1": "You need the textbook baseline for losses in [0, 1].",
     "uniform": "You need a yardstick. A policy that learns must beat it.",
     "uniinf": "The tail is unknown and heavy, the unit is known, and the environment may change.",
-    "uniinf_first_losses": "You measure what the unit is worth to uniINF. It is not the paper's and has no proof.",
-    "uniinf_variant": "You ablate uniINF. It is not the paper's and has no proof.",
+    "uniinf_first_losses": "You want to measure how much the unit helps uniINF. It is not in the paper and not proved.",
+    "uniinf_variant": "You want an ablation of uniINF. It is not in the paper and has no proof.",
 }
 
 # Known in the literature and missing here.
@@ -82,7 +103,7 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def card(name: str, costs: dict[str, str]) -> str:
-    """The card of one policy."""
+    """Returns the card of one policy."""
     cls, row = jb.POLICIES[name], GUARANTEES[name]
     example = next(policy for key, policy in policies.examples().items() if key.startswith(f"`{name}`"))
     proved = _proved(row)
@@ -100,7 +121,7 @@ def card(name: str, costs: dict[str, str]) -> str:
         f"- **Must be given:** {given(row, cls)}.",
         f"- **Assumes:** {assumed}.",
         *(["- **Proved:**", *proved] if proved else ["- **Proved:** nothing."]),
-        *([f"- **Note:** {row.note}."] if row.note else []),
+        *([f"- **Note:** {_formulas(row.note)}."] if row.note else []),
         f"- **Costs:** {cost} the time of uniINF with K = 10.",
         f"- **Source:** {policies.reference(example)}.",
     ]
@@ -109,7 +130,7 @@ def card(name: str, costs: dict[str, str]) -> str:
 
 def _proved(row: Guarantee, words: str = "") -> list[str]:
     """Returns a line for every proved order."""
-    return [f"  - ${_flat(order.math)}$ {where}{words}{_note(order)}." for where, order in row.promises.items()]
+    return [f"  - ${order.flat}$ {where}{words}{_note(order)}." for where, order in row.promises.items()]
 
 
 def _wrapped(line: str) -> str:
@@ -117,36 +138,28 @@ def _wrapped(line: str) -> str:
     if line.startswith("#") or "- $" in line:
         return line
     indent = "  " if line.startswith("- ") else ""
-    return textwrap.fill(line, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-
-
-def _flat(formula: str) -> str:
-    """Returns a formula whose fractions stand on one line, as exponents are read more easily."""
-
-    def over(found: re.Match) -> str:
-        return "/".join(f"({part})" if re.search(r"\S[+-]", part) else part for part in found.groups())
-
-    return re.sub(r"\\t?frac\{([^{}]+)\}\{([^{}]+)\}", over, formula)
+    whole = re.sub(r"\$[^$]*\$", lambda formula: formula[0].replace(" ", "\0"), line)  # a formula stays on one line
+    made = textwrap.fill(whole, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return made.replace("\0", " ")
 
 
 def _formulas(text: str) -> str:
-    for plain, formula in MATHS.items():
-        text = text.replace(plain, formula)
-    return text
+    plain = "|".join(map(re.escape, MATHS))
+    return re.sub(plain, lambda found: MATHS[found[0]], text)
 
 
 def _note(order: Order) -> str:
-    return f" ({order.note})" if order.note else ""
+    return f" ({_formulas(order.note)})" if order.note else ""
 
 
 def standing() -> dict[str, str]:
-    """The ratios to uniINF's time that the table of policies has, by the names of its rows."""
+    """Returns the ratios to uniINF's time in the table of policies, by the names of its rows."""
     rows = r"^\| (`[^|]*?) \|.*\| [^|]*\(([^|]*)\) \| [^|]*\|$"
     return dict(re.findall(rows, policies.PAGE.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def cards() -> str:
-    """All cards, by label, and what is missing."""
+    """Returns all cards, by label, and the policies that are missing."""
     ratios = standing()
     names = sorted(jb.POLICIES, key=lambda name: jb.POLICIES[name].label.lower())
     parts = [card(name, {key: text for key, text in ratios.items() if key.startswith(f"`{name}`")}) for name in names]
@@ -164,8 +177,8 @@ KNOWN = {
 
 
 def choice() -> str:
-    """Policies with a proved bound, by what is known and whether the environment may change."""
-    lines = ["| you know | the environment stays as it is | it may change, or you cannot tell |", "|---|---|---|"]
+    """Returns the policies with a proved bound, by what is known and whether the environment may change."""
+    lines = ["| you know | the environment does not change | it may change, or you cannot tell |", "|---|---|---|"]
     for known, fits in KNOWN.items():
         rows = {name: row for name, row in GUARANTEES.items() if row.proved and fits(row)}
         changing = {name: row for name, row in rows.items() if row.adversarial}
@@ -184,11 +197,11 @@ def _anchor(name: str) -> str:
 
 
 def promises() -> str:
-    """What is proved of every policy, beside the lower bounds of heavy-tailed bandits."""
+    """Returns the proved bounds of every policy beside the lower bounds of heavy-tailed bandits."""
     lines = [
         "| policy | must be given | one stochastic instance | the worst stochastic instance | an adversary |",
         "|---|---|---|---|---|",
-        f"| lower bound, heavy tails | | ${_flat(INSTANCE.latex)}$ | ${MINIMAX.latex}$ | ${MINIMAX.latex}$ |",
+        f"| lower bound, heavy tails | | ${flat(INSTANCE.latex)}$ | ${MINIMAX.latex}$ | ${MINIMAX.latex}$ |",
     ]
     notes, rows = Footnotes(), []
     for name, row in GUARANTEES.items():
@@ -198,11 +211,11 @@ def promises() -> str:
     for name, words, row in rows:
         orders = (row.stochastic, row.worst_case, row.adversarial)
         if row.proved:
-            cells = " | ".join(f"${_flat(order.math)}${_mark(notes, order.note)}" if order else "" for order in orders)
+            cells = " | ".join(f"${order.flat}${_mark(notes, order.note)}" if order else "" for order in orders)
             needs = ", ".join(SHORT.get(letter, LETTERS[letter]) for letter in row.given) or "nothing"
             label = f"[{jb.POLICIES[name].label}](policies.md#{_anchor(name)}){f' {words}' if words else ''}"
             lines.append(f"| {label}{_mark(notes, row.note)} | {needs} | {cells} |")
-    return "\n".join([*lines, "", *(_wrapped(f"- {note}.") for note in notes.listed())])
+    return "\n".join([*lines, "", *(_wrapped(f"- {_formulas(note)}.") for note in notes.listed())])
 
 
 def _mark(notes: Footnotes, note: str) -> str:
@@ -213,7 +226,7 @@ COSTS = {2.0: "up to twice", 4.0: "two to four times", 8.0: "four to eight times
 
 
 def costs() -> str:
-    """The policies by what a round costs relative to uniINF, as the table of policies has it."""
+    """Returns the policies by the cost of a round relative to uniINF, from the table of policies."""
     groups: dict[str, list[str]] = {words: [] for words in COSTS.values()}
     more: dict[str, float] = {}
     for name, ratio in standing().items():
@@ -231,20 +244,20 @@ def costs() -> str:
 
 
 def horizons() -> str:
-    """The policies that must be given the horizon."""
+    """Returns the policies that must be given the horizon."""
     names = listed(f"`{name}`" for name, row in GUARANTEES.items() if "T" in row.given)
     return textwrap.fill(f"These policies must be given $T$: {names}. The others are anytime.", 100)
 
 
 def replaced(page: str, marker: str, text: str) -> str:
-    """The page with one of its generated parts replaced."""
+    """Returns the page with one of its generated parts replaced."""
     return re.sub(
         rf"(<!-- {marker} -->\n).*?(\n<!-- end {marker} -->)", lambda m: m[1] + text + m[2], page, flags=re.DOTALL
     )
 
 
 def pages() -> dict[pathlib.Path, str]:
-    """Both pages with their parts up to date."""
+    """Returns both pages with their parts up to date."""
     choose = CHOOSE.read_text(encoding="utf-8")
     for marker, make in (("choice", choice), ("promises", promises), ("horizons", horizons), ("costs", costs)):
         choose = replaced(choose, marker, make())

@@ -31,7 +31,7 @@ POLICIES = {
 
 
 class Row(NamedTuple):
-    """Shares of studies whose interval of the mean misses it, and of studies whose mean is called fragile."""
+    """The shares of studies whose interval misses the mean, and of studies whose mean is called fragile."""
 
     sample: str
     seeds: int
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """Shares of studies that call the first or the second policy better in the mean."""
+    """The shares of studies that call the first or the second policy better in the mean."""
 
     pair: str
     truth: str

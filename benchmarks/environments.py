@@ -1,9 +1,8 @@
 """The tables and pictures of docs/environments.md.
 
-``python -m benchmarks.environments`` writes the table of environments and their pictures; with ``--time`` also the cost
-of a
-draw: the time of a uniINF round in an environment minus that in one whose losses cost nothing, K = 10, in pairs of
-  runs.
+``python -m benchmarks.environments`` writes the table of environments and their pictures. With ``--time`` it also
+measures the cost of a draw: the time of a uniINF round in an environment minus that in one whose losses cost nothing,
+K = 10, in pairs of runs.
 """
 
 import argparse
@@ -32,7 +31,7 @@ TIMED_ROUNDS = 4000
 
 
 def examples(means: list[float], rounds: int = ROUNDS) -> dict[str, object]:
-    """An environment of every kind with these means, or as many arms."""
+    """Returns an environment of every kind with these means, or with as many arms."""
     law, wide = jb.Pareto(means=means, tail_index=1.6), 0.6 * min(means)
     table = np.asarray(means) * np.where(np.arange(rounds)[:, None] % 400 < 200, 1.0, 2.0)
     return {
@@ -63,7 +62,7 @@ def examples(means: list[float], rounds: int = ROUNDS) -> dict[str, object]:
 
 
 def table() -> str:
-    """Every registered environment: its fields, the moments that exist, and when the paper's assumption holds."""
+    """Returns the table of environments: fields, the moments that exist, and when the paper's assumption holds."""
     lines = [
         "| environment | key | fields | moments that exist | best arm truncated non-negative | |",
         "|---|---|---|---|---|---|",
@@ -78,7 +77,7 @@ def table() -> str:
 
 
 def fields(cls: type) -> str:
-    """Fields with their defaults; those that take a number per arm are marked."""
+    """Returns the fields with their defaults; a field that takes a number per arm is marked."""
     return ", ".join(
         f"`{name}{default_text(spec.default)}`" + ("\\*" if spec.metadata.get("per_arm") else "")
         for name, spec in public_fields(cls).items()
@@ -86,7 +85,11 @@ def fields(cls: type) -> str:
 
 
 def picture(environment) -> str:
-    """P(l > z) of the best and the worst arm on logarithmic axes, P(-l > z) dashed, or means over rounds, as SVG."""
+    """Draws a law or a schedule as SVG.
+
+    A law has P(l > z) of the best and the worst arm on logarithmic axes, and P(-l > z) dashed. A schedule has its means
+    over the rounds.
+    """
     if isinstance(environment, Law | jb.Huber | jb.MinimaxHard):
         frame = (-2.0, 4.0), (-5.0, 0.0)
         curves = {}
@@ -101,7 +104,7 @@ def picture(environment) -> str:
 
 
 def _drawn(environment, arm: int) -> np.ndarray:
-    """2^18 losses of an arm."""
+    """Returns 2^18 losses of an arm."""
 
     def loss(t):
         return environment.loss(t, jnp.int32(arm), random.round_streams(jb.game_key(0, 0), t)[random.LOSS])
@@ -110,7 +113,7 @@ def _drawn(environment, arm: int) -> np.ndarray:
 
 
 def _tail(drawn: np.ndarray) -> np.ndarray:
-    """log10 of the positive numbers and of the share beyond them, at ranks spread over five decades, with corners."""
+    """Returns log10 of the positive numbers and of the share beyond them, at ranks over five decades, with corners."""
     drawn = np.sort(drawn)[::-1]
     ranks = np.unique(np.geomspace(3, drawn.size, 40).astype(int))
     ranks = ranks[drawn[ranks - 1] > 0]
@@ -124,7 +127,7 @@ def _tail(drawn: np.ndarray) -> np.ndarray:
 
 
 def _steps(values: np.ndarray) -> np.ndarray:
-    """The corners of a step function; slow changes thinned out."""
+    """Returns the corners of a step function; slow changes are thinned out."""
     rounds = np.arange(1, values.size + 1)
     change = np.flatnonzero(np.abs(np.diff(values)) > 0.1 * np.ptp(values))
     keep = np.unique(np.concatenate([np.arange(0, values.size, 8), change, change + 1, [values.size - 1]]))
@@ -132,7 +135,7 @@ def _steps(values: np.ndarray) -> np.ndarray:
 
 
 def _svg(curves: dict[tuple[str, bool], np.ndarray], x: tuple[float, float], y: tuple[float, float]) -> str:
-    """A picture of curves by (colour, whether dashed)."""
+    """Returns a picture of curves, which have a colour each and may be dashed."""
     width, height, lines = 160, 80, []
     for (colour, dashed), curve in curves.items():
         if not len(curve):
@@ -159,16 +162,16 @@ class Free:
         return self.arm_means.shape[0]
 
     def means(self, t: Array) -> Array:
-        """The same in every round: [K]."""
+        """Returns the same means in every round: [K]."""
         return jnp.asarray(self.arm_means)
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
-        """The mean."""
+        """Returns the mean of the arm."""
         return pick(self.means(t), arm)
 
 
 def timings(num_seeds: int, repeats: int) -> str:
-    """Nanoseconds per draw and its cost over the rest of a uniINF round, medians over pairs of runs side by side."""
+    """Returns nanoseconds per draw and their share of a uniINF round, as medians over pairs of runs."""
     policy, means = jb.UniINF(horizon=TIMED_ROUNDS), [0.5] + [1.0] * 9
     free = Free(means=means)
 

@@ -1,11 +1,11 @@
 """A short check that no factor of two was lost: ``python -m benchmarks.guard``.
 
-Plays uniINF, K = 10, beside the plain ``jit(vmap(scan))`` of ``competitors``, in turns, and compares how many times
-less processor time it takes with what is usual for this kind of machine in ``results.jsonl``, or, where nothing is
-kept, with what every machine should reach. Exit status 1 and a line that says what to do if it is less than half of
-that. Processor time, and the least of several repeats, because load on a shared machine stretches the time on the
-wall of the two by different factors; that machine code plays, and on all cores, is checked by itself. ``--keep`` adds
-a line to ``results.jsonl``.
+The check plays uniINF, K = 10, and the plain ``jit(vmap(scan))`` of ``competitors`` in turns. The ratio of their
+processor times is compared with the usual one of this kind of machine in ``results.jsonl``. If nothing is kept there,
+it is compared with a ratio that every machine should reach. If the measured ratio is less than half of that, the
+command prints the remedy and its exit status is 1. It takes processor time, and the least of several repeats, because
+load on a shared machine stretches the wall times of the two by different factors. That machine code plays on all cores
+is checked separately. ``--keep`` adds a line to ``results.jsonl``.
 """
 
 import argparse
@@ -25,13 +25,13 @@ Contestants = dict[str, tuple[speed.Run, int]]  # what to time, and how many see
 
 
 def contestants() -> Contestants:
-    """Both, compiled."""
+    """Returns both contestants, compiled."""
     plain = competitors.plain_vmap_scan(speed.MEANS, speed.TAIL_INDEX, HORIZON, 512, "float32", usable_cores())
     return {OURS: (speed.jaxbandit_run(HORIZON, 4096, "float32"), 4096 * HORIZON), PLAIN: (plain, 512 * HORIZON)}
 
 
 def ratio(made: Contestants, repeats: int) -> float:
-    """How many times less processor time ours takes."""
+    """Returns the factor by which the package takes less processor time."""
     least = dict.fromkeys(made, float("inf"))
     for _ in range(repeats):
         for name, (run, seed_rounds) in made.items():
@@ -42,13 +42,13 @@ def ratio(made: Contestants, repeats: int) -> float:
 
 
 def played_by() -> str:
-    """What plays, in the words of a dataset's provenance."""
+    """Returns the way and the cores that play, from the provenance of a dataset."""
     environment = jb.Pareto(means=speed.MEANS, tail_index=speed.TAIL_INDEX)
     return jb.simulate(jb.UniINF(horizon=2), environment, horizon=2, num_seeds=1).attrs["device"]
 
 
 def verdict(measured: float, usual: float | None, device: str, cores: int) -> str | None:
-    """What is wrong, if anything."""
+    """Returns the problem as a sentence; None if there is none."""
     if not device.startswith("native: "):
         return f"the games are not played by machine code but by the {device}; `jaxbandit doctor` says why"
     if not device.startswith(f"native: {cores} x "):
@@ -65,7 +65,7 @@ def verdict(measured: float, usual: float | None, device: str, cores: int) -> st
 
 
 def main(arguments: list[str] | None = None, made: Contestants | None = None) -> int:
-    """The exit status."""
+    """Runs the check and returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--keep", action="store_true", help="add a line to results.jsonl")

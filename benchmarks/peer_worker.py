@@ -1,9 +1,9 @@
-"""One peer, in its own environment: plays what it is asked to on standard input, a line of JSON each.
+"""One peer, in its own environment: reads requests on standard input, a line of JSON each, and plays them.
 
-Imports nothing but the peer and NumPy: ``python peer_worker.py NAME``. A request names a policy, the mean losses of
-the arms, the rounds of a game, a budget of seconds and a seed; the answer says how many games were played in what
-time, and the regret of each. Losses are Bernoulli; the peers play for rewards, which are 1 - loss. Pulls and suffered
-loss are kept at 16 recorded rounds, as jaxbandit keeps them.
+The program imports nothing but the peer and NumPy: ``python peer_worker.py NAME``. A request names a policy, the mean
+losses of the arms, the rounds of a game, a budget of seconds and a seed. The answer has the number of games, the time
+they took, and the regret of each. Losses are Bernoulli; the peers play for rewards, which are 1 - loss. Pulls and
+suffered loss are kept at 16 recorded rounds, as jaxbandit keeps them.
 """
 
 import json
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def answer(peer, policy: str, means: list, horizon: int, budget: float, seed: int) -> dict:
-    """Whole games until the budget is spent, at least one."""
+    """Plays whole games until the budget is spent, at least one."""
     regrets = []
     began = time.perf_counter()
     while not regrets or time.perf_counter() - began < budget:
@@ -34,7 +34,7 @@ def answer(peer, policy: str, means: list, horizon: int, budget: float, seed: in
 
 
 def play_by_hand(choose, learn, means: np.ndarray, horizon: int, seed: int) -> np.ndarray:
-    """A game of a peer that leaves the loop to its user, [1, K]; losses are drawn before, in one call."""
+    """Plays a game of a peer that leaves the loop to its user; returns pulls [1, K]. Losses are drawn before."""
     losses = (np.random.default_rng(seed).random((horizon, means.size)) < means).astype(float)
     record = set(np.unique(np.geomspace(1, horizon, RECORDED).astype(int)).tolist())
     pulls, suffered, kept = np.zeros(means.size, np.int64), 0.0, []
@@ -72,7 +72,7 @@ class PyMAB:
         self.policies = {"ucb1": UCBPolicy, "exp3": EXP3Policy}
 
     def play(self, policy: str, means: np.ndarray, horizon: int, seed: int) -> np.ndarray:
-        """The pulls of each arm, [games, K]."""
+        """Plays games and returns the pulls of each arm, [games, K]."""
         result = self._run(self.policies[policy](n_arms=means.size), means, horizon, seed)
         actions = np.asarray(result.actions).reshape(self.games, horizon)
         return np.stack([np.bincount(played, minlength=means.size) for played in actions])
@@ -87,7 +87,7 @@ class SMPyBandits:
         self.policies = {"ucb1": UCB, "exp3": Exp3Decreasing, "tsallis_inf": TsallisInf}
 
     def play(self, policy: str, means: np.ndarray, horizon: int, seed: int) -> np.ndarray:
-        """The pulls of each arm, [games, K]."""
+        """Plays games and returns the pulls of each arm, [games, K]."""
         np.random.seed(seed)
         player = self.policies[policy](means.size)
         player.startGame()
@@ -104,7 +104,7 @@ class MABWiser:
         self.policies = {"ucb1": LearningPolicy.UCB1(alpha=1)}
 
     def play(self, policy: str, means: np.ndarray, horizon: int, seed: int) -> np.ndarray:
-        """The pulls of each arm, [games, K]."""
+        """Plays games and returns the pulls of each arm, [games, K]."""
         mab = self._make(list(range(means.size)), self.policies[policy], seed=seed)
         first = iter(range(means.size))  # every arm once
         fitted = []

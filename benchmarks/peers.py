@@ -41,7 +41,7 @@ BARS = {("ucb1", "smpybandits"): 1000.0, ("ucb1", "pymab"): 300.0}  # steps per 
 
 
 class Figure(NamedTuple):
-    """What was measured of one policy of one package."""
+    """The speed and the regret of one policy of one package."""
 
     steps: float  # per second, the median
     regret: float
@@ -69,7 +69,7 @@ class Peer:
         self.policies: list[str] = self._answer()["policies"]
 
     def play(self, policy: str, horizon: int, budget: float, seed: int) -> dict[str, Any]:
-        """Whole games for about ``budget`` seconds."""
+        """Plays whole games for about ``budget`` seconds."""
         request = {"policy": policy, "means": MEANS, "horizon": horizon, "budget": budget, "seed": seed}
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
@@ -77,7 +77,7 @@ class Peer:
         return self._answer()
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends the process."""
         self._process.kill()
         self._process.communicate()
         self._errors.close()
@@ -95,7 +95,7 @@ class Peer:
 
 
 def environment(name: str) -> pathlib.Path:
-    """The Python of a peer's own environment; made if it is not there."""
+    """Returns the Python of a peer's own environment, which is made if it is missing."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     stamp = hashlib.sha256("\n".join([version, *REQUIREMENTS[name]]).encode()).hexdigest()[:12]
     place = cache_directory() / f"{name}-{stamp}"
@@ -117,7 +117,7 @@ def environment(name: str) -> pathlib.Path:
 
 
 def cache_directory() -> pathlib.Path:
-    """Where the environments of peers are kept."""
+    """Returns the directory of the peers' environments."""
     root = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     return root / "jaxbandit" / "peers"
 
@@ -129,7 +129,7 @@ def _last_line(text: str) -> str:
 
 @contextlib.contextmanager
 def started(names: list[str]) -> Iterator[list[Peer]]:
-    """The peers that could be installed and started."""
+    """Returns the peers that could be installed and started."""
     peers = []
     for name in names:
         try:
@@ -144,7 +144,7 @@ def started(names: list[str]) -> Iterator[list[Peer]]:
 
 
 def ours(policy: str, horizon: int, num_seeds: int, seed: int) -> dict[str, Any]:
-    """What a peer answers, of jaxbandit."""
+    """Returns the answer of a peer for jaxbandit."""
     began = time.perf_counter()
     environment = jb.Bernoulli(means=MEANS)
     ds = jb.simulate(POLICIES[policy], environment, horizon=horizon, num_seeds=num_seeds, record=16, seed=seed)
@@ -153,7 +153,7 @@ def ours(policy: str, horizon: int, num_seeds: int, seed: int) -> dict[str, Any]
 
 
 def measure(peers: list[Peer], horizon: int, num_seeds: int, budget: float, repeats: int) -> dict:
-    """(policy, package) -> Figure, every package in turn."""
+    """Measures every package in turn; returns a Figure for each (policy, package)."""
     answers: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for policy in POLICIES:
         ours(policy, horizon, num_seeds, 0)  # compiles
@@ -168,7 +168,7 @@ def measure(peers: list[Peer], horizon: int, num_seeds: int, budget: float, repe
 
 
 def figure(answers: list[dict[str, Any]], horizon: int) -> Figure:
-    """The median speed of the repeats, and the regret over all their games."""
+    """Returns the median speed of the repeats and the regret over all their games."""
     steps = statistics.median(given["games"] * horizon / given["seconds"] for given in answers)
     regrets = np.concatenate([given["regrets"] for given in answers])
     stderr = float(regrets.std(ddof=1) / math.sqrt(regrets.size)) if regrets.size > 1 else math.inf
@@ -176,7 +176,7 @@ def figure(answers: list[dict[str, Any]], horizon: int) -> Figure:
 
 
 def table(measured: dict[tuple[str, str], Figure]) -> str:
-    """Steps per second, how many times as many jaxbandit plays, and the regret."""
+    """Returns the table: steps per second, the multiple that jaxbandit plays, and the regret."""
     lines = [
         "| policy | package | policy steps per second | jaxbandit plays | must reach | mean regret |",
         "|---|---|---:|---:|---:|---:|",

@@ -1,4 +1,4 @@
-"""The table of docs/policies.md: what every policy is for, is given, keeps and costs.
+"""The table of docs/policies.md: the purpose of every policy, the parameters it is given, its memory and its cost.
 
 ``python -m benchmarks.policies`` plays every policy in its bounded form against uniINF, in turns, K = 10 and T = 1e5,
 and writes the page; ``--quick`` plays a tenth of the rounds and prints.
@@ -24,7 +24,7 @@ GIVEN = {"horizon": "T", "moment_order": "alpha", "moment_bound": "sigma", "mean
 
 
 def examples() -> dict[str, Any]:
-    """Every policy by the name it has in the table, given the truth about a Pareto environment."""
+    """Returns every policy by its name in the table; each is given the truth about a Pareto environment."""
     environment = arena()
     values = {
         "horizon": HORIZON,
@@ -50,12 +50,12 @@ def examples() -> dict[str, Any]:
 
 
 def arena() -> Any:
-    """Where they play."""
+    """Returns the environment in which all policies play."""
     return jb.Pareto(means=[0.5] + [1.0] * (NUM_ARMS - 1), tail_index=1.6)
 
 
 def needed(policy: Any) -> str:
-    """What it must be given: the fields without a default."""
+    """Returns what a policy must be given: the fields without a default."""
     fields = public_fields(type(policy))
     names = [GIVEN.get(name, name) for name, spec in fields.items() if not is_static(spec) and spec.default is _MISSING]
     return ", ".join(names) or "nothing"
@@ -65,7 +65,7 @@ _MISSING = public_fields(jb.UniINF)["horizon"].default
 
 
 def reference(policy: Any) -> str:
-    """The first link of its docstring."""
+    """Returns the first link in a policy's docstring."""
     found = re.search(r"https://\S+", policy.__doc__ or "")
     if found is None:
         return ""
@@ -77,7 +77,7 @@ def reference(policy: Any) -> str:
 
 
 def table(costs: dict[str, str] | None = None) -> str:
-    """The rows; without costs, the cost column is left as it stands on the page."""
+    """Returns the rows of the table; without costs, the page's column of costs stays."""
     standing = dict(re.findall(r"^\| (`[^|]*?) \|.*\| ([^|]*) \| [^|]*\|$", PAGE.read_text(), re.MULTILINE))
     lines = [
         "| policy | setting | must be given | numbers per seed | ns per seed-round (times uniINF) | reference |",
@@ -91,19 +91,19 @@ def table(costs: dict[str, str] | None = None) -> str:
 
 
 def replaced(page: str, text: str) -> str:
-    """The page with its table replaced."""
+    """Returns the page with its table replaced."""
     return re.sub(r"(<!-- table -->\n).*?(\n<!-- end -->)", lambda m: m[1] + text + m[2], page, flags=re.DOTALL)
 
 
 def seconds(policy: Any, horizon: int) -> float:
-    """Of one run with every seat taken, compilation apart."""
+    """Returns the seconds of one run that keeps every core busy, without compilation."""
     began = time.perf_counter()
     ds = jb.simulate(policy, arena(), horizon=horizon, num_seeds=seats(policy, arena()), record=[horizon])
     return time.perf_counter() - began - ds.attrs["compile_seconds"]
 
 
 def measure(share: float) -> dict[str, str]:
-    """The ns per seed-round of every policy, and how many times that of uniINF, played in turns."""
+    """Returns the ns per seed-round of every policy and its multiple of uniINF's; the two are played in turns."""
     horizon, yardstick = int(HORIZON * share), jb.UniINF(horizon=HORIZON)
     costs = {}
     for name, policy in examples().items():
@@ -126,7 +126,7 @@ def measure(share: float) -> dict[str, str]:
 
 
 def main() -> None:
-    """Measures and writes, or prints."""
+    """Measures the costs and writes the page; if asked to be quick, prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the rounds; prints, writes nothing")
     quick = parser.parse_args().quick

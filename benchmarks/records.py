@@ -35,7 +35,7 @@ def keep(benchmark: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def kept(benchmark: str) -> list[dict[str, Any]]:
-    """The lines of a benchmark, oldest first."""
+    """Returns the lines of a benchmark, oldest first."""
     if not RESULTS.exists():
         return []
     lines = [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -43,19 +43,19 @@ def kept(benchmark: str) -> list[dict[str, Any]]:
 
 
 def usual(benchmark: str, value: str, last: int = 5) -> float | None:
-    """The median of a value over the last lines of this machine; None if there are none."""
+    """Returns the median of a value over the last lines of this machine; None if there are none."""
     lines = [line for line in kept(benchmark) if line["machine"] == machine()][-last:]
     return statistics.median(line[value] for line in lines) if lines else None
 
 
 def commit() -> str:
-    """The commit that was measured; ``+`` if code differs from it. Pages and kept results do not count."""
+    """Returns the commit that was measured, with ``+`` if code differs from it. Pages and kept results do not count."""
     changed = _git("status", "--porcelain", "--", ".", ":!docs", ":!README.md", ":!benchmarks/results.jsonl")
     return (_git("rev-parse", "--short", "HEAD") or "unknown") + ("+" if changed else "")
 
 
 def _git(*arguments: str) -> str:
-    """What git prints; nothing if there is no git."""
+    """Returns the output of git; empty if there is no git."""
     try:
         return subprocess.run(["git", *arguments], capture_output=True, text=True, cwd=ROOT).stdout.strip()
     except OSError:
@@ -63,7 +63,7 @@ def _git(*arguments: str) -> str:
 
 
 def machine() -> str:
-    """The kind of machine: processor and cores."""
+    """Returns the kind of machine: processor and cores."""
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -73,7 +73,7 @@ def machine() -> str:
 
 
 def heading(what: str) -> str:
-    """A line above a table that says where its figures are from."""
+    """Returns the line above a table that names the machine and the commit of its figures."""
     return f"{what} {machine()}, commit {commit()}.\n"
 
 
@@ -83,7 +83,7 @@ def publish(mark: str, text: str, page: pathlib.Path = PAGE) -> None:
 
 
 def replaced(page: str, mark: str, text: str) -> str:
-    """The page with what stands between two marks replaced."""
+    """Returns the page with the text between two marks replaced."""
     pattern = rf"(<!-- {mark} -->\n).*?(<!-- end of {mark} -->)"
     if not re.search(pattern, page, re.DOTALL):
         raise ValueError(f"the page lacks the marks <!-- {mark} --> and <!-- end of {mark} -->; add both")

@@ -1,4 +1,4 @@
-"""What a GPU could do, on paper: ``python -m benchmarks.roofline``. Nothing here is measured.
+"""The speed that a GPU could reach, on paper: ``python -m benchmarks.roofline``. Nothing here is measured.
 
 Counts the instructions of one round of uniINF in the machine code of three cards, and divides by what the pipes of a
 card issue at its boost clock. It is a bound from below on the time: no warp waits for memory or for the result of a

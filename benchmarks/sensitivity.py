@@ -1,4 +1,4 @@
-"""What sensitivity costs: ``python -m benchmarks.sensitivity``.
+"""The cost of a sensitivity analysis: ``python -m benchmarks.sensitivity``.
 
 Plays uniINF, K = 10, Pareto losses of index 1.6. First the local gradient of two parameters beside the plain
 simulation of as many seeds, interleaved, as a ratio of medians: four coupled lanes per seed make it 4 and a little
@@ -27,7 +27,7 @@ def seconds(run) -> float:
 
 
 def local_ratio(horizon: int, num_seeds: int, repeats: int) -> tuple[float, float]:
-    """Median seconds of the plain simulation, and of the gradient in units of it."""
+    """Returns the median seconds of the plain simulation, and those of the gradient as a multiple of them."""
     policy = jb.UniINF(horizon=horizon)
     common = {"horizon": horizon, "num_seeds": num_seeds}
     contestants = {

@@ -41,7 +41,7 @@ Run = Callable[[], np.ndarray]  # plays once; the regret of every seed [N]
 
 
 class Figure(NamedTuple):
-    """What was measured of one contestant."""
+    """The times and the regret of one contestant."""
 
     nanoseconds: float  # per seed-round, the median
     spread: float  # (largest - smallest) / median of the repeats
@@ -61,7 +61,7 @@ def jaxbandit_run(horizon: int, num_seeds: int, dtype: str, way: str | None = No
 
 
 def limits(horizon: int, num_seeds: int) -> dict[str, Run]:
-    """Name -> function to time: jaxbandit, and C++ written by hand, which is what the hardware allows."""
+    """Returns the functions to time, by name: jaxbandit, and C++ written by hand, which shows the hardware's limit."""
     ours = {f"jaxbandit {dtype}": jaxbandit_run(horizon, num_seeds, dtype) for dtype in ("float32", "float64")}
     halley = functools.partial(competitors.cpp, halley=True)
     makers = {
@@ -74,7 +74,7 @@ def limits(horizon: int, num_seeds: int) -> dict[str, Run]:
 
 
 def others(horizon: int, num_seeds: int) -> dict[str, Run]:
-    """Name -> function to time: jaxbandit, and what people write in Python."""
+    """Returns the functions to time, by name: jaxbandit, and the usual ways to write the game in Python."""
     makers = {
         "Numba prange": (competitors.numba_prange, "float32"),
         "NumPy over seeds": (competitors.numpy_seeds, "float32"),
@@ -84,7 +84,7 @@ def others(horizon: int, num_seeds: int) -> dict[str, Run]:
 
 
 def by_way(horizon: int, num_seeds: int) -> dict[str, Run]:
-    """Name -> function to time: jaxbandit, natively and by its scan."""
+    """Returns the functions to time, by name: jaxbandit's native way and its scan."""
     return {name: jaxbandit_run(horizon, num_seeds, "float32", way) for name, way in ((OURS, None), (SCAN, "scan"))}
 
 
@@ -99,7 +99,7 @@ def _made(makers: dict[str, tuple[Callable[..., Run], str]], horizon: int, num_s
 
 
 def interleaved(made: dict[str, Run], seed_rounds: int, repeats: int) -> dict[str, Figure]:
-    """Every contestant in turn, ``repeats`` times over."""
+    """Times every contestant in turn, ``repeats`` times over."""
     times: dict[str, list[float]] = {name: [] for name in made}
     regrets: dict[str, np.ndarray] = {}
     for _ in range(repeats):
@@ -119,7 +119,7 @@ def interleaved(made: dict[str, Run], seed_rounds: int, repeats: int) -> dict[st
 
 
 def ratios(measured: dict[str, Figure]) -> dict[str, float]:
-    """The ratios of ``BARS``, of those contestants that were there."""
+    """Returns the ratios of ``BARS`` for the contestants that took part."""
     return {
         f"{above} / {below}": measured[above].nanoseconds / measured[below].nanoseconds
         for above, below, _, _ in BARS
@@ -128,7 +128,7 @@ def ratios(measured: dict[str, Figure]) -> dict[str, float]:
 
 
 def table(measured: dict[str, Figure]) -> str:
-    """Times, ratios and regrets; a regret that is not jaxbandit's is marked."""
+    """Returns the table of times, ratios and regrets; a regret that differs from jaxbandit's is marked."""
     base = measured[OURS]
     lines = [
         "| | ns per seed-round | spread | ratio to jaxbandit float32 | mean regret |",
@@ -143,7 +143,7 @@ def table(measured: dict[str, Figure]) -> str:
 
 
 def bars(found: dict[str, float]) -> str:
-    """The ratios beside what they must reach."""
+    """Returns the table of the ratios beside the values that they must reach."""
     lines = ["| ratio | measured | must reach | |", "|---|---:|---:|---|"]
     for above, below, bar, is_limit in BARS:
         name = f"{above} / {below}"

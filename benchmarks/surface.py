@@ -24,7 +24,7 @@ from benchmarks.accuracy import peak_memory
 from jaxbandit.engine import Job
 
 ARMS = (2, 10, 32, 100, 1000)
-JUMP = 1.4  # what a seed-round and arm may cost more at the next larger K
+JUMP = 1.4  # the factor by which a seed-round and arm may cost more at the next larger K
 SECONDS = 1.0  # of one run, about
 
 ROUNDS, SEEDS = (1_000, 10_000, 100_000, 1_000_000), (1_000, 4_000, 16_000, 100_000)
@@ -39,21 +39,21 @@ def environment(num_arms: int) -> jb.Pareto:
 
 
 def seconds(num_arms: int, horizon: int, num_seeds: int, record: int = 16) -> float:
-    """Of one run from call to dataset, compiled before."""
+    """Returns the seconds of one run from the call to the dataset; its program was compiled before."""
     began = time.perf_counter()
     jb.simulate(jb.UniINF(horizon=horizon), environment(num_arms), horizon=horizon, num_seeds=num_seeds, record=record)
     return time.perf_counter() - began
 
 
 def seats(policy: Any, environment: Any, most: int = 1024) -> int:
-    """Seeds of one block on every core, and no more than ``most`` of each."""
+    """Returns the number of seeds that fills one block of every core, at most ``most`` on each."""
     engine = jb.Engine()
     games, threads = engine.games(Job.of([(policy, environment)], 1, [1]).shape())
     return threads * min(most, engine.lanes(games, threads, most * threads))
 
 
 def seeds(num_arms: int) -> int:
-    """Seeds that uniINF is timed with."""
+    """Returns the number of seeds with which uniINF is timed."""
     return seats(jb.UniINF(horizon=2), environment(num_arms))
 
 
@@ -62,7 +62,7 @@ def judged(reached: bool) -> str:
 
 
 def arms(repeats: int, quick: bool) -> tuple[str, dict]:
-    """Nanoseconds per seed-round and arm, and how they change from one K to the next."""
+    """Measures nanoseconds per seed-round and arm, and their change from one K to the next."""
     rounds = {}
     for num_arms in ARMS:
         seconds(num_arms, 64, seeds(num_arms))  # compiles
@@ -88,7 +88,7 @@ def arms(repeats: int, quick: bool) -> tuple[str, dict]:
 
 
 def fit(work: np.ndarray, taken: np.ndarray) -> tuple[float, float]:
-    """The a >= 0 and b of taken = a + b work, by least squares of relative errors: the sizes span decades."""
+    """Fits taken = a + b work with a >= 0, by least squares of relative errors, because the sizes span decades."""
     design = np.stack([1 / taken, work / taken], axis=1)
     (a, b), *_ = np.linalg.lstsq(design, np.ones_like(taken), rcond=None)
     if a < 0:
@@ -98,7 +98,7 @@ def fit(work: np.ndarray, taken: np.ndarray) -> tuple[float, float]:
 
 
 def growth(repeats: int, quick: bool) -> tuple[str, dict]:
-    """Time over rounds and over seeds, with the fit, and peak memory over rounds."""
+    """Measures time over rounds and over seeds, with the fit, and peak memory over rounds."""
     rounds, counts = (ROUNDS[:2], SEEDS[:2]) if quick else (ROUNDS, SEEDS)
     sizes = {"T": [(horizon, seeds(10)) for horizon in rounds], "N": [(1_000, count) for count in counts]}
     seconds(10, 64, 64)
@@ -135,7 +135,7 @@ def growth(repeats: int, quick: bool) -> tuple[str, dict]:
 
 
 def draw(values: dict) -> None:
-    """Time over rounds and over seeds with the fitted lines, and peak memory."""
+    """Draws time over rounds and over seeds with the fitted lines, and peak memory."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -227,7 +227,7 @@ _IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_coun
 
 
 def python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    """A process of its own, with bytecode kept as Python keeps it for a user."""
+    """Runs code in a process of its own, with bytecode kept as Python keeps it for a user."""
     command = [sys.executable, "-c", code, *arguments]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": ""} | environment
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=records.ROOT)
@@ -237,7 +237,7 @@ def python(code: str, *arguments: str, **environment: str) -> subprocess.Complet
 
 
 def first_round() -> float:
-    """Seconds from starting the command to the end of the first call that plays."""
+    """Returns the seconds from the start of the command to the end of the first call that plays."""
     study = str(records.ROOT / "experiments" / "quickstart.toml")
     with tempfile.TemporaryDirectory() as directory:
         began = time.time()
@@ -246,7 +246,7 @@ def first_round() -> float:
 
 
 def quickstart() -> float:
-    """Seconds that the whole study takes without compiled code at hand."""
+    """Returns the seconds that a whole study takes if no compiled code is stored."""
     study = str(records.ROOT / "experiments" / "quickstart.toml")
     command = "import sys; from jaxbandit.cli import main; sys.argv[0] = 'jaxbandit'; main()"
     with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as cache:
@@ -256,7 +256,7 @@ def quickstart() -> float:
 
 
 def first(repeats: int, quick: bool) -> tuple[str, dict]:
-    """How soon the first result is there."""
+    """Measures the time to the first result."""
     first_round()  # fills the compile cache
     few = 1 if quick else min(repeats, 3)
     started, alone, imports = [], [], []

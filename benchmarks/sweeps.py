@@ -1,4 +1,4 @@
-"""What a sweep costs over one point with as many games: ``python -m benchmarks.sweeps``.
+"""The cost of a sweep over one point with as many games: ``python -m benchmarks.sweeps``.
 
 Both are studies in a directory of their own, files and all. Programs are compiled before, and rounds alternate.
 ``--all`` does it for every policy, each with a horizon that takes some seconds: 100 values of the first field it has
@@ -22,7 +22,7 @@ from jaxbandit.runs.campaign import Report
 from jaxbandit.types import is_static, public_fields
 
 POINTS, SEEDS = 100, 64
-LIMIT = 1.25  # what a sweep may cost over one point
+LIMIT = 1.25  # the most that a sweep may cost over one point
 MEANS, TAIL_INDEX = [0.5] + [1.0] * 9, 1.6
 SECONDS = 3.0  # of one study with --all, about
 
@@ -39,7 +39,7 @@ def study(policy: dict[str, Any], environment: dict[str, Any], seeds: int, horiz
 def plans(
     policy: dict[str, Any], swept: str, values: list[float], horizon: int, seeds: int = SEEDS
 ) -> dict[str, jb.Study]:
-    """The sweep, and one point of it with as many games."""
+    """Returns the sweep, and one point of it with as many games."""
     where = "environment" if swept not in public_fields(jb.POLICIES[policy["name"]]) else "policy"
 
     def made(value: Any, seeds: int) -> jb.Study:
@@ -54,7 +54,7 @@ def plans(
 
 
 def examples() -> dict[str, tuple[dict[str, Any], str, list[float]]]:
-    """Every policy as an entry of a study, the field to sweep, and its values."""
+    """Returns every policy as an entry of a study, with the field to sweep and its values."""
     environment = jb.Pareto(means=MEANS, tail_index=TAIL_INDEX)
     known = {
         "moment_order": environment.moment_order,
@@ -97,7 +97,7 @@ def timed(plan: jb.Study) -> tuple[float, Report]:
 
 
 def ratio(made: dict[str, jb.Study], repeats: int) -> float:
-    """Of the medians: the sweep's over the point's."""
+    """Returns the ratio of the medians, the sweep's over the point's."""
     seconds: dict[str, list[float]] = {name: [] for name in made}
     for _ in range(repeats):
         for name, plan in made.items():
@@ -109,7 +109,7 @@ def ratio(made: dict[str, jb.Study], repeats: int) -> float:
 
 
 def warmed(made: dict[str, jb.Study]) -> float:
-    """Compiles; seconds that a round of the point takes, without what a call costs."""
+    """Compiles both and returns the seconds that a round of the point takes, without the cost of a call."""
     for plan in made.values():
         timed(plan.changed(horizon=100))
     short, long = (timed(list(made.values())[-1].changed(horizon=n))[1].timing.run_seconds for n in (100, 600))
@@ -117,7 +117,7 @@ def warmed(made: dict[str, jb.Study]) -> float:
 
 
 def every_policy(names: list[str], repeats: int) -> dict[str, tuple[str, float]]:
-    """Name -> (the field that was swept, the ratio)."""
+    """Measures every policy; returns the swept field and the ratio by name."""
     found, known = {}, examples()
     unknown = set(names) - set(known)
     if unknown:

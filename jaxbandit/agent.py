@@ -19,7 +19,7 @@ FORMAT = 1  # of a saved agent
 
 
 class Agent:
-    """A policy in live use: ``ask`` returns an arm, and ``tell`` takes the loss that the arm has cost.
+    """A policy in live use: ``ask`` returns an arm, and ``tell`` receives its loss.
 
     The agent plays game ``n`` of the study seed ``seed``. Given the same losses, its arms and states are those of
     ``jb.step``, bit for bit: like ``step`` outside of ``jit`` it executes one operation after the other, which takes
@@ -87,7 +87,7 @@ class Agent:
         """Takes the loss of the arm that ``ask`` has returned, and ends the round.
 
         Args:
-          loss: The loss, a finite number; less is better. Of a reward, tell the negative.
+          loss: The loss, a finite number; less is better. If you have a reward, pass its negative.
         """
         number = isinstance(loss, int | float | np.generic | np.ndarray | jax.Array) and not isinstance(loss, bool)
         if not number or np.ndim(loss) != 0 or not math.isfinite(loss):

@@ -18,13 +18,11 @@ MAX_NAME = 120  # bytes of a label in a file name, of which file systems allow 2
 def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
     """Returns the checked rounds to record at; if ``record`` is a number, that many log-spaced rounds."""
     check_horizon(horizon)
-    if isinstance(record, int | np.integer) and not isinstance(record, bool):
-        check_whole("record", record, 1)
+    check_record(record)
+    if isinstance(record, int | np.integer):
         spaced = np.geomspace(1, horizon, int(record)) if record > 1 else np.array([horizon])
         return np.unique(np.rint(spaced).astype(np.int64))
     rounds = np.asarray(record)
-    if rounds.ndim != 1 or rounds.size == 0 or not np.issubdtype(rounds.dtype, np.integer):
-        raise ValueError(f"record must be a number of rounds or a list of whole rounds, got {record!r}")
     if (np.diff(rounds) <= 0).any():
         raise ValueError(f"record must be strictly increasing, got {rounds.tolist()}; sort it and drop repeats")
     if rounds[0] < 1 or rounds[-1] > horizon:
@@ -33,6 +31,16 @@ def recorded_rounds(horizon: int, record: int | Sequence[int]) -> np.ndarray:
             "raise horizon or drop the rounds outside"
         )
     return rounds.astype(np.int64)
+
+
+def check_record(record: Any) -> None:
+    """Raises unless ``record`` is a number of rounds or a list of rounds, in whatever order."""
+    rounds = np.atleast_1d(np.asarray(record, object))
+    whole = all(isinstance(number, int | np.integer) and not isinstance(number, bool) for number in rounds.flat)
+    if rounds.ndim > 1 or not rounds.size or not whole:
+        raise ValueError(f"record must be a number of rounds or a list of whole rounds, got {record!r}")
+    if np.ndim(record) == 0:
+        check_whole("record", record, 1)
 
 
 def check_whole(name: str, value: Any, least: int, why: str = "") -> None:
@@ -71,6 +79,8 @@ def check_number(name: str, value: Any) -> None:
     elif last == "precision":
         if value is not None:
             check_precision(name, value)
+    elif last == "record":
+        check_record(value)
     else:
         check_whole(name, value, 1)
 

@@ -31,9 +31,9 @@ def replacing(path: str | os.PathLike) -> Iterator[pathlib.Path]:
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-    """Writes a text file."""
+    """Writes a text file; names of files that are not UTF-8 get a question mark for each byte that is not."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.write_text(text, encoding="utf-8", errors="replace", newline="\n")
 
 
 def folder_in(directory: pathlib.Path, name: str) -> pathlib.Path:

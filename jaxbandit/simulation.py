@@ -43,7 +43,7 @@ def simulate(
     Args:
       policy: A policy, a ``grid`` of one class, or a list of those; in a dictionary the keys are their labels.
       environment: An environment, a ``grid``, a list, or a dictionary.
-      horizon: Rounds to play.
+      horizon: Rounds of a game. Those after the last recorded round are not played, because nobody would see them.
       num_seeds: Independent games per pair of policy and environment. Games of one seed share their random bits
         across policies (common random numbers).
       seed: The study seed.
@@ -51,7 +51,7 @@ def simulate(
       dtype: ``"float32"`` or ``"float64"``, the type in which games are played. Results are added in float64.
       keep: ``"seeds"`` for every game, ``"summary"`` for mean, standard error and quantiles.
       measures: Names of the policy's ``measure`` (summed over rounds) or of fields of its state.
-      trace: Keep arm, x and loss of every round for this many seeds; memory then grows with T.
+      trace: Number of seeds whose arm, x and loss are kept in every round; memory then grows with T.
       engine: Settings of the run (block, chunk, devices, progress, way). Only ``way`` changes the numbers, but not
         their law.
 
@@ -79,7 +79,7 @@ def simulate(
     named_policies = _listed(policy, "policy", POLICIES)
     named_environments = _listed(environment, "environment", ENVIRONMENTS)
     policies = [grid for _, grid in named_policies]
-    environments = [for_run(grid, int(rounds[-1])) for _, grid in named_environments]
+    environments = [for_run(grid, int(horizon)) for _, grid in named_environments]
 
     check_history([point for grid in policies for point in grid.points], int(rounds[-1]))
 
@@ -87,7 +87,7 @@ def simulate(
     with jax.enable_x64(dtype == "float64"), bar(config.progress) as progress:
         study = _Study(policies, environments, rounds, num_seeds, seed, keep, measures, min(trace, num_seeds))
         variables = study.run(config, progress, timing)
-        attrs = _provenance(dtype, seed, num_seeds, rounds, timing)
+        attrs = _provenance(dtype, seed, num_seeds, horizon, timing)
 
     if isinstance(policy, list | tuple | Mapping) or isinstance(environment, list | tuple | Mapping):
         played = [(name, grid) for (name, _), grid in zip(named_environments, environments, strict=True)]
@@ -237,7 +237,7 @@ def _listed(given: Any, kind: str, registry: Mapping[str, type]) -> list[tuple[s
     return list(zip(labels or [registry_name(grid.cls, registry) for grid in grids], grids, strict=True))
 
 
-def _provenance(dtype: str, seed: int, num_seeds: int, rounds: np.ndarray, timing: Timing) -> dict:
+def _provenance(dtype: str, seed: int, num_seeds: int, horizon: int, timing: Timing) -> dict:
     return {
         "jaxbandit": __version__,
         "commit": commit(),
@@ -248,7 +248,7 @@ def _provenance(dtype: str, seed: int, num_seeds: int, rounds: np.ndarray, timin
         "dtype": dtype,
         "seed": seed,
         "num_seeds": num_seeds,
-        "horizon": int(rounds[-1]),
+        "horizon": int(horizon),
         "prng": PRNG,
         "compile_seconds": round(timing.compile_seconds, 3),
         "run_seconds": round(timing.run_seconds, 3),

@@ -192,3 +192,25 @@ def test_prefix_sums_are_twice_as_precise_as_their_parts(num_arms, spread):
     # 64 additions lose 2^-25 each at most, and what they lose is summed to 24 bits.
     assert worst(Fraction(a) + Fraction(b) for a, b in zip(total.tolist(), lost.tolist(), strict=True)) < 2.0**-40
     assert num_arms < 10 or worst(map(Fraction, np.cumsum(values).tolist())) > 2.0**-26  # the control
+
+
+@pytest.mark.parametrize("num_arms", [2, 10, 40])
+def test_accumulated_losses_keep_small_terms_of_either_sign(num_arms):
+    """20,000 terms far below half an ulp of the sums, and the shifts that negative ones cause, all count."""
+    steps, far = 20_000, np.float32(3e4)
+
+    def body(n, sums):
+        small = jnp.where(n % 2 == 0, -1e-4, 3e-4)
+        terms = jnp.where(arms.one_hot(n % 3, num_arms), small, 0)
+        return arms.accumulate(*sums, terms)
+
+    start = jnp.full(num_arms, far).at[0].set(0), jnp.zeros(num_arms)
+    total, lost = map(np.asarray, quick_jit(lambda: jax.lax.fori_loop(0, steps, body, start))())
+    n = np.arange(steps)
+    exact = np.zeros(num_arms)
+    np.add.at(exact, n % 3 % num_arms, np.where(n % 3 < num_arms, np.where(n % 2 == 0, -1e-4, 3e-4), 0))
+    exact[1:] += far
+    assert total.min() == 0
+    found = total.astype(np.float64) + lost
+    np.testing.assert_allclose(found - found[0], exact - exact[0], rtol=1e-9, atol=1e-5)
+    assert far + np.float32(3e-4) == far  # without compensation none of the terms would count

@@ -111,7 +111,7 @@ def test_bars_are_judged():
 
 @pytest.mark.long
 def test_all_competitors_play_one_game():
-    """Mean regrets within 5 standard errors, a false alarm in 1.7 million; C++ and Numba have the same luck."""
+    """Mean regrets within 5 standard errors, a false alarm in 1.7 million; C++ and Numba have the same random bits."""
     figures, regrets = {}, {}
     for name, run in (speed.limits(300, 512) | speed.others(300, 512)).items():
         regrets[name] = run()

@@ -100,6 +100,14 @@ def test_what_is_fetched_from_another_host_is_seen(builder):
         assert not builder.FETCHED.search(line)
 
 
+def test_tables_break_no_line_within_an_interval(builder):
+    kept = "```text\n| a | 1 ± 2 |\n```\n\n1 ± 2 (3 to 4)\n"
+    row = "| a policy | 1 ± 2 (3 to −4; lost 5 % [1, 9]) | 5\\* ± 1 | $(1, 2]$ | `1 to 2` |"
+    joined = row.replace("1 ± 2 (3 to −4; lost 5 % [1, 9])", "1_±_2 (3_to_−4; lost_5_%_[1,_9])")
+    joined = joined.replace("5\\* ± 1", "5\\*_±_1").replace("_", "\N{NO-BREAK SPACE}")
+    assert builder.unbroken(f"{kept}\n{row}\n") == f"{kept}\n{joined}\n"
+
+
 def typed(docstring: str) -> bool:
     """Whether the site would show the first words of a section on returned values as a type: a colon follows them."""
     return any(":" in re.sub(r"``.*?``", "", line) for line in RETURNS.findall(docstring))

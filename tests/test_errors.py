@@ -238,7 +238,7 @@ TOML = {
             r"law must be an environment itself.*law = \{name",
         ),
         ({"environments": [{"name": "pareto", "means": [1.0], "tail_index": "2"}]}, "write it without quotes"),
-        ({"record": 1.5}, "record must be a whole number, got 1.5; record must be a list"),
+        ({"record": 1.5}, "record must be a number of rounds or a list of whole rounds, got 1.5"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
     ],
 )

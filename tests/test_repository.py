@@ -362,15 +362,13 @@ def test_a_docstring_without_a_verb_is_noticed(first):
 
 # Words that the vocabulary has replaced: environment, common random numbers, given.
 RETIRED = re.compile(r"(?<!both[\s-])\bworlds?\b|\bluck\b|\btold\b(?! apart)", re.IGNORECASE)
-STILL_READ = {  # files that read the old words of studies and commands, or hold a published text
+STILL_READ = {  # files that read the old words of studies and commands
     "jaxbandit/certify/__init__.py",
-    "jaxbandit/certify/errata.py",
     "jaxbandit/cli/certificate.py",
     "jaxbandit/search/traces.py",
     "jaxbandit/studies/entries.py",
     "jaxbandit/studies/sections.py",
     "jaxbandit/studies/study_file.py",
-    "docs/errata.md",
 }
 
 

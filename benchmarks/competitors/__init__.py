@@ -1,4 +1,4 @@
-"""What the package is timed against: the same game, uniINF on Pareto losses, written the other ways.
+"""Contestants of the package: the same game, uniINF on Pareto losses, written in other ways.
 
 Each function takes the environment and the size of the run, does whatever is done once (compiling, warming
 up), and returns ``run``: no arguments, a whole run, the regret of every seed ``[N]`` in float64. All

@@ -1,4 +1,4 @@
-"""What all competitors share: what they return, the constants of the game, Newton's steps, regret."""
+"""The parts that all competitors share: the form of their results, constants of the game, Newton's steps, regret."""
 
 import math
 from collections.abc import Callable
@@ -15,17 +15,17 @@ OFF_BY = 1e-3  # No arm, -1, is drawn from an x with a negative entry or with a 
 
 
 def real_of(dtype: DTypeLike) -> type[np.float32] | type[np.float64]:
-    """The type of scalars, float32 or float64."""
+    """Returns the type of scalars, float32 or float64."""
     return {"float32": np.float32, "float64": np.float64}[np.dtype(dtype).name]
 
 
 def num_steps(num_arms: int, real: type) -> int:
-    """Newton steps after which the residual is at rounding level."""
+    """Returns the number of Newton steps after which the residual is at rounding level."""
     decades = math.ceil(math.log10(max(num_arms, 2) / 2) - 1e-9)
     return (4 if real is np.float64 else 3) + decades
 
 
 def regret_of(pulls: NDArray, means: NDArray[np.float64], horizon: int) -> NDArray[np.float64]:
-    """Pseudo-regret [N] from pulls [K, N]; NaN if in some round no arm was drawn."""
+    """Returns pseudo-regret [N] from pulls [K, N]; NaN if no arm was drawn in some round."""
     regret = (means - means.min()) @ pulls.astype(np.float64)
     return np.where(pulls.sum(axis=0) == horizon, regret, np.nan)

@@ -25,7 +25,7 @@ def cpp(
     *,
     halley: bool = False,
 ) -> Run:
-    """Hand-vectorised C++, ``uniinf.cpp``, compiled on the spot: the limit.
+    """Compiles ``uniinf.cpp``, C++ vectorised by hand, which is the limit, and returns its run.
 
     Args:
       means: Expected loss of each arm, [K].

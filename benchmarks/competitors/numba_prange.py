@@ -22,7 +22,7 @@ from benchmarks.competitors.common import (
 def numba_prange(
     means: ArrayLike, tail_index: float, horizon: int, num_seeds: int, dtype: DTypeLike, num_threads: int
 ) -> Run:
-    """Numba: one game as a scalar loop, ``prange`` over seeds.
+    """Returns a run by Numba: one game is a scalar loop, with ``prange`` over the seeds.
 
     Args and return value as for ``cpp``.
     """

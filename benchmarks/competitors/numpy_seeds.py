@@ -20,7 +20,7 @@ from benchmarks.competitors.common import (
 def numpy_seeds(
     means: ArrayLike, tail_index: float, horizon: int, num_seeds: int, dtype: DTypeLike, num_threads: int
 ) -> Run:
-    """NumPy: a Python loop over rounds, every quantity an array over seeds, arms first.
+    """Returns a run by NumPy: a Python loop over the rounds, and every quantity an array over seeds, arms first.
 
     Args and return value as for ``cpp``; NumPy works in one thread whatever ``num_threads``.
     """

@@ -23,7 +23,7 @@ from benchmarks.competitors.common import (
 def plain_vmap_scan(
     means: ArrayLike, tail_index: float, horizon: int, num_seeds: int, dtype: DTypeLike, num_threads: int
 ) -> Run:
-    """JAX, the obvious way: ``jit(vmap(scan(step)))``, ``jax.random`` in every step.
+    """Returns a run by plain JAX: ``jit(vmap(scan(step)))``, with ``jax.random`` in every step.
 
     Args and return value as for ``cpp``; XLA's thread pool is its own, whatever ``num_threads``.
     """

@@ -18,6 +18,11 @@ import jaxbandit as jb
 ROOT = pathlib.Path(__file__).parents[2]
 MARKER = re.compile(r"^<!-- (\w+) -->$", re.MULTILINE)
 GROUP = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
+FENCE_OR_ROW = re.compile(r"^(?:```.*?^```|\|.*\|)$", re.DOTALL | re.MULTILINE)
+TOGETHER = re.compile(  # formulas and code, and the spaces within "1.0 ± 0.1", "(1 to 2)" and "lost 5 % [1, 9]"
+    r"\$[^$]*\$|`[^`]*`|(?<=\d) (?=±|to [−\d]|%)|(?<=\d\\\*) (?=±)|(?<=±) (?=\d)|(?<=\d to) (?=[−\d])|(?<=lost) (?=\d)"
+    r"|(?<=%) (?=\[\d)|(?<=\d,) (?=[−\d.,]+[\])])"
+)
 ENTRY = re.compile(r"^(?:- |\|.*\| )\[([^\]]+)\]\(([\w/]+)\.md\)", re.MULTILINE)  # first in a list, last in a table
 FETCHED = re.compile(
     r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="(?:https?:)?//|<link\b[^>]*\bhref="(?:https?:)?//"""
@@ -27,6 +32,15 @@ FETCHED = re.compile(
 def expanded(page: str) -> str:
     """A page with its markers replaced."""
     return MARKER.sub(lambda found: MARKERS[found[1]]() if found[1] in MARKERS else found[0], page)
+
+
+def unbroken(page: str) -> str:
+    """Returns a page whose tables break no line within an interval, an error or a percentage."""
+
+    def together(row: str) -> str:
+        return TOGETHER.sub(lambda found: "\N{NO-BREAK SPACE}" if found[0] == " " else found[0], row)
+
+    return FENCE_OR_ROW.sub(lambda found: found[0] if found[0].startswith("`") else together(found[0]), page)
 
 
 def sidebar(page: str) -> str:
@@ -94,7 +108,7 @@ def setup(app: Any) -> dict[str, Any]:
     """Tells Sphinx; a page that would fetch anything from another host stops the build."""
 
     def read(app: Any, name: str, source: list[str]) -> None:
-        page = expanded(source[0])
+        page = unbroken(expanded(source[0]))
         source[0] = f"{page}\n{sidebar(page)}" if name.endswith("index") else page
 
     def finished(app: Any, exception: Exception | None) -> None:

@@ -144,11 +144,12 @@ def exponent(
 def exponent_text(value: float, low: float, high: float, model_error: float) -> str:
     """Returns an exponent with its interval, to the digits that its errors allow; empty if there is none.
 
-    Exponents of regret lie between 0 and 1, so an interval wider than 1 is not printed: the exponent is uncertain.
+    An interval whose ends round to the exponent itself is left out. Exponents of regret lie between 0 and 1, so an
+    interval wider than 1 is not printed either: the exponent is uncertain.
 
     Example:
-      >>> exponent_text(0.6312, 0.6291, 0.6333, 0.004), exponent_text(0.6312, 0.6291, 0.6333, 0.08)
-      ('T^0.63 [0.63, 0.63]', 'T^0.6 [0.6, 0.6]')
+      >>> exponent_text(0.6312, 0.6191, 0.6433, 0.004), exponent_text(0.6312, 0.6191, 0.6433, 0.08)
+      ('T^0.63 [0.62, 0.64]', 'T^0.6')
       >>> exponent_text(0.8, 0.2, 32.3, 0.4)
       'T^0.8, uncertain'
     """
@@ -157,7 +158,8 @@ def exponent_text(value: float, low: float, high: float, model_error: float) -> 
     if not high - low <= WIDEST:
         return f"T^{value:.1f}, uncertain"
     digits = exponent_digits(low, high, model_error)
-    return f"T^{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    shown, *limits = (f"{number:.{digits}f}" for number in (value, low, high))
+    return f"T^{shown}" + ("" if limits == [shown, shown] else f" [{', '.join(limits)}]")
 
 
 def exponent_digits(low: float, high: float, model_error: float) -> int:

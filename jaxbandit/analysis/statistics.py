@@ -1,14 +1,13 @@
 """Error bars for skewed samples: bands over rounds, quantiles, and the chance of a large regret.
 
-Regret is bounded, but rare seeds that settle on a wrong arm skew it, so that a normal interval misses on
-one side. The bootstrap here is *studentised*: seeds are resampled, and the resampled mean is measured in
-units of its own standard error, which follows the skewness. Quantiles and probabilities get intervals
-that hold for every distribution. Every result says in its attribute ``band`` how it was made.
+Regret is bounded, but rare seeds that settle on a wrong arm skew it, so that a normal interval misses on one side. The
+bootstrap here is *studentised*: it resamples seeds and measures each resampled mean in units of its own standard error,
+which follows the skewness. Quantiles and probabilities get intervals that hold for every distribution. Every result
+says in its attribute ``band`` how it was made.
 
 For few seeds the normal interval takes Student's quantile. A resample that drew only one value has no standard error.
-It counts as Student's quantile with the sign of its shift, so that two seeds have Student's interval. If many
-resamples are of this kind (up to 3 seeds, or seeds that nearly all agree), both limits are at least about that far
-from the mean.
+It counts as Student's quantile with the sign of its shift, so that two seeds have Student's interval. If many resamples
+are of this kind (up to 3 seeds, or seeds that nearly all agree), both limits are at least about that far from the mean.
 """
 
 import functools
@@ -49,9 +48,9 @@ def band(
       values: Any variable with a dimension ``seed``, e.g. ``ds.regret``.
       level: Coverage.
       method: ``"normal"``, mean +- Student's quantile in standard errors; or ``"bootstrap"``, studentised, over seeds.
-      simultaneous: Whether the band covers the whole curve along ``round`` at once, not each round by
-        itself. Its half-width is then a quantile of the largest deviation over rounds in units of
-        standard errors: under normal multipliers (over a chi, as in Student's t), or over bootstrap samples.
+      simultaneous: Whether the band covers the whole curve along ``round`` at once, not each round by itself. Its
+        half-width is then a quantile of the largest deviation over rounds in units of standard errors: under normal
+        multipliers (over a chi, as in Student's t), or over bootstrap samples.
       num_resamples: Bootstrap samples.
       seed: Seed of the resampling.
 
@@ -268,8 +267,9 @@ _kept_resamples = functools.lru_cache(maxsize=2)(_resamples)
 
 
 def mean_and_stderr(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the mean along the last axis, and its standard error."""
-    return table.mean(axis=-1), stderr_of(table.var(axis=-1), table.shape[-1])
+    """Returns the mean along the last axis, and its standard error, which is 0 if all values agree."""
+    variance = np.where(table.max(axis=-1) == table.min(axis=-1), 0.0, table.var(axis=-1))  # rounding leaves some
+    return table.mean(axis=-1), stderr_of(variance, table.shape[-1])
 
 
 def stderr_of(variance: np.ndarray, count: int) -> np.ndarray:

@@ -19,6 +19,7 @@ from jaxbandit.dataset.results import labelled
 from jaxbandit.theory.assumptions import OUTSIDE
 
 NUMBERS = ("mean ± s.e.", "median", "99 %", "lost", "× bound")  # headings of the numbers
+MOST_DIGITS = 6  # further digits of a share, to tell it from its limits
 _TEXTS = 2  # leading columns that are text
 NOTES = {
     "lost": "lost: share of games with regret above T Δ / 4, Δ the smallest gap, with exact 95 % limits",
@@ -139,12 +140,31 @@ def rate_text(rate: tuple[float, float, float]) -> str:
     """
     if any(math.isnan(number) for number in rate):
         return "–"
-    share, low, high = (percent(number) for number in rate)
+    share, low, high = percents(rate)
     return f"{share} % ({low} to {high})"
 
 
-def percent(share: float) -> str:
+def percents(rate: tuple[float, float, float]) -> tuple[str, ...]:
+    """Returns a share and its limits in percent, with enough digits to tell them apart.
+
+    Example:
+      >>> percents((0.8903, 0.8884, 0.8922)), percents((1.0, 0.99996, 1.0))
+      (('89.0', '88.8', '89.2'), ('100', '99.996', '100'))
+    """
+    texts: tuple[str, ...] = ()
+    for more in range(MOST_DIGITS):
+        texts = tuple(percent(number, more) for number in rate)
+        if len(set(map(float, texts))) == len(set(rate)):
+            break
+    return texts
+
+
+def percent(share: float, more: int = 0) -> str:
     """Returns a share in percent, to two digits, to whole ones from 10 on, and to more near 100.
+
+    Args:
+      share: The share.
+      more: Number of further digits.
 
     Example:
       >>> percent(0.0000371), percent(0.0523), percent(0.9996), percent(1.0)
@@ -152,8 +172,10 @@ def percent(share: float) -> str:
     """
     value = 100 * share
     if 99 < value < 100:
-        return f"{value:.2f}"
-    return f"{value:.0f}" if value >= 10 else np.format_float_positional(float(f"{value:.2g}"), trim="-")
+        return f"{value:.{2 + more}f}"
+    if value >= 10:
+        return f"{value:.{0 if value == 100 else more}f}"
+    return np.format_float_positional(float(f"{value:.{2 + more}g}"), trim="-")
 
 
 def _remark(one: Outcome) -> str:

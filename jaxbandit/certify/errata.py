@@ -21,10 +21,11 @@ from jaxbandit.simplex import log_barrier
 from jaxbandit.simulation import simulate
 
 SEEDS = 4
+CLIP = r"\lvert \text{clip} \rvert"
 
 
 class Slip(NamedTuple):
-    """A slip: where it is, what is printed, what holds, and a number that shows the difference."""
+    """A slip: its place, the printed statement, the right one, and a number that shows the difference, in Markdown."""
 
     where: str
     printed: str
@@ -110,30 +111,31 @@ def _scale_slips(usual: Played, small: Played) -> list[Slip]:
     clipped = np.minimum(np.abs(usual.loss), usual.threshold)
     return [
         Slip(
-            "Upper Bound for S_(T+1), proof",
-            "S_(T+1) = sqrt(4 + sum ...)",
-            "sqrt(16 + sum ...), since S_1 = 4",
-            f"one game ends with S = {last:.3f}; the printed form gives {math.sqrt(last**2 - 12):.3f}",
+            "Upper Bound for $S_{T+1}$, proof",
+            r"$S_{T+1} = \sqrt{4 + \sum \ldots}$",
+            r"$\sqrt{16 + \sum \ldots}$, since $S_1 = 4$",
+            f"one game ends with $S = {last:.3f}$; the printed form gives {math.sqrt(last**2 - 12):.3f}",
         ),
         Slip(
-            "Upper Bound for S_(T+1)",
-            "E[S_(T+1)] ≤ 2 σ (T/(K log T))^(1/α)",
-            "√2 S_1 + 2^(2−3/α) σ (T/(K log T))^(1/α)",
-            f"losses near 0.01: S = {small.games.scale.mean():.3f}, printed bound {printed:.3f}",
+            "Upper Bound for $S_{T+1}$",
+            r"$E[S_{T+1}] \le 2 \sigma (T/(K \log T))^{1/\alpha}$",
+            r"$\sqrt{2} \, S_1 + 2^{2-3/\alpha} \sigma (T/(K \log T))^{1/\alpha}$",
+            f"losses near 0.01: $S = {small.games.scale.mean():.3f}$, printed bound {printed:.3f}",
         ),
         Slip(
             "the same, proof",
-            "\\|clip\\| ≤ C ≤ S",
-            "C ≤ S needs x ≤ 3/4; always \\|clip\\| (1−x) ≤ S/4",
-            f"C/S reaches {float((usual.threshold / S[:, :-1]).max()):.1f} and \\|clip\\|/S "
-            f"{float((clipped / S[:, :-1]).max()):.2f}; \\|clip\\| (1−x)/S stays at or below "
+            rf"${CLIP} \le C \le S$",
+            rf"$C \le S$ needs $x \le 3/4$; always ${CLIP} (1-x) \le S/4$",
+            f"$C/S$ reaches {float((usual.threshold / S[:, :-1]).max()):.1f}, and ${CLIP}/S$ reaches "
+            f"{float((clipped / S[:, :-1]).max()):.2f}; ${CLIP} (1-x)/S$ is at most "
             f"{float((clipped * usual.rest / S[:, :-1]).max()):.4f}",
         ),
         Slip(
             "Bregman divergence before expectation, proof",
-            "S_(t+1)² ≤ S_t² (1 + 1/(4 K log T))",
-            "1/(16 K log T), with equality in skipped rounds",
-            f"the largest K log T (S_(t+1)²/S_t² − 1) is {float(growth.max()):.5f} = 1/{1 / float(growth.max()):.3f}",
+            r"$S_{t+1}^2 \le S_t^2 \, (1 + 1/(4 K \log T))$",
+            r"$1/(16 K \log T)$, with equality in skipped rounds",
+            r"the largest $K \log T \, (S_{t+1}^2/S_t^2 - 1)$ is "
+            f"{float(growth.max()):.5f} = 1/{1 / float(growth.max()):.3f}",
         ),
     ]
 
@@ -147,16 +149,17 @@ def _div_slips(usual: Played) -> list[Slip]:
     return [
         Slip(
             "Bregman divergence before expectation, proof",
-            "1/2 ≤ z/x ≤ 2 gives −1/2 ≤ w ≤ 1/2",
-            f"it gives −1/2 ≤ w ≤ 1; harmless, since w − log(1+w) ≤ w² holds from w = −{abs(root):.3f} on",
-            f"w lies between −{abs(float(w.min())):.3f} and {float(w.max()):.3f} in {w.size:,} entries",
+            r"$1/2 \le z/x \le 2$ gives $-1/2 \le w \le 1/2$",
+            r"it gives $-1/2 \le w \le 1$; harmless, since $w - \log(1+w) \le w^2$ holds from "
+            f"$w = -{abs(root):.3f}$ on",
+            f"$w$ lies between −{abs(float(w.min())):.3f} and {float(w.max()):.3f} in {w.size:,} entries",
         ),
         Slip(
             "the same, statement",
-            "∑ Div ≤ 4096 S K log T",
-            f"the proof gives 2048 (1+√2) = {2048 * (1 + math.sqrt(2)):.0f}; the sharp constant is {DIV_SUM} "
-            "(S_(n+1) − S_1)",
-            f"largest ∑ Div / ((S_(T+1) − S_1) K log T): {ratio:.3f}",
+            r"$\sum \text{Div} \le 4096 \, S K \log T$",
+            rf"the proof gives $2048 (1+\sqrt{{2}}) = {2048 * (1 + math.sqrt(2)):.0f}$; "
+            rf"sharp is $\sum \text{{Div}} \le {DIV_SUM} (S_{{n+1}} - S_1) K \log T$",
+            rf"largest $\sum \text{{Div}} / ((S_{{T+1}} - S_1) K \log T)$: {ratio:.3f}",
         ),
     ]
 
@@ -182,10 +185,11 @@ def _shift_slips(small: Played) -> list[Slip]:
     return [
         Slip(
             "Stochastic bounds for Ψ-shifting terms",
-            "E[∑ Shift] ≤ 2 K (σ^α/Δ)^(1/(α−1)) log T + R/4",
-            "K log T max(S_1, q M), M = 4 (σ^α/Δ)^(1/(α−1)), q ≈ 1; S_1 and the factor 4^(1/(α−1)) of M_2 are lost",
-            f"losses near 0.01: ∑ Shift = {game.shift.mean():.1f}, printed bound {printed:.2f}; "
-            f"4^(1/(α−1)) at α = 1.2 is {4 ** (1 / 0.2):,.0f}",
+            r"$E[\sum \text{Shift}] \le 2 K (\sigma^\alpha/\Delta)^{1/(\alpha-1)} \log T + R/4$",
+            r"$K \log T \, \max(S_1, q M)$ with $M = 4 (\sigma^\alpha/\Delta)^{1/(\alpha-1)}$ and $q \approx 1$; "
+            r"the printed bound lacks $S_1$ and the factor $4^{1/(\alpha-1)}$ of $M_2$",
+            rf"losses near 0.01: $\sum \text{{Shift}} = {game.shift.mean():.1f}$, printed bound {printed:.2f}; "
+            rf"$4^{{1/(\alpha-1)}}$ at $\alpha = 1.2$ is {4 ** (1 / 0.2):,.0f}",
         )
     ]
 
@@ -207,23 +211,24 @@ def _skip_slips(far: Played) -> list[Slip]:
     return [
         Slip(
             "Constant clipping threshold argument",
-            "a skipped loss below M implies S_t ≤ M",
-            "S_t < 4 M (1−x); the count still comes out right for S_1 = 4, since S starts from S_1 and not from 1",
-            f"losses of 100, M = 101: skipped at S up to {largest:.2f} M",
+            r"a skipped loss below $M$ implies $S_t \le M$",
+            "$S_t < 4 M (1-x)$; the count is still right for $S_1 = 4$, since $S$ starts from $S_1$ and not from 1",
+            f"losses of 100, $M = 101$: skipped at $S$ up to ${largest:.2f} M$",
         ),
         Slip(
             "the same",
-            "at most ⌈log M / log √(1 + 1/(4 K log T))⌉ such rounds",
-            "1 + log(4M/S_1) / log √(1 + 1/(16 K log T))",
-            f"{int(counts.max()):,} rounds in a game; printed at most {printed_count:,}, in truth {allowed:,.0f}",
+            r"at most $\lceil \log M / \log \sqrt{1 + 1/(4 K \log T)} \rceil$ such rounds",
+            r"$1 + \log(4M/S_1) / \log \sqrt{1 + 1/(16 K \log T)}$",
+            f"{int(counts.max()):,} rounds in a game; printed at most {printed_count:,}, right at most {allowed:,.0f}",
         ),
         Slip(
             "Stochastic and adversarial bounds for skipping losses",
-            "2 M log M / log(1 + 1/(16 K log T)) becomes 2 M log M K log T, by “2x ≥ log(1 + 1/x)”",
-            "1/log(1 + 1/x) is about x + 1/2, so the constant 2 is 32",
-            f"K = {game.K}, T = {game.T:,}: {constant:.2f}. With losses of 0 and 100, ∑ \\|SkipErr\\| off the best arm "
-            f"is {measured:,.0f} on average: {measured / printed:.2f} times the printed stochastic bound, "
-            f"{measured / right:.2f} times the right one",
+            r"$2 M \log M / \log(1 + 1/(16 K \log T))$ becomes $2 M \log M \, K \log T$, by "
+            r"$2x \ge \log(1 + 1/x)$",
+            "$1/\\log(1 + 1/x)$ is about $x + 1/2$, so the constant 2 is 32",
+            f"$K = {game.K}$ and {game.T:,} rounds: {constant:.2f}. With losses of 0 and 100, "
+            rf"$\sum \lvert \text{{SkipErr}} \rvert$ off the best arm is {measured:,.0f} on average: "
+            f"{measured / printed:.2f} times the printed stochastic bound, {measured / right:.2f} times the right one",
         ),
     ]
 
@@ -239,22 +244,22 @@ def _other_slips() -> list[Slip]:
     return [
         Slip(
             "Main theorem, formal version; skipping losses, formal version",
-            "σ K^(1−1/α) T^α",
-            "T^(1/α)",
-            f"α = {alpha}, T = 10^6: T^α = {T**alpha:.0e}, more than T times any gap below 1,000; "
-            f"T^(1/α) = {T ** (1 / alpha):,.0f}",
+            r"$\sigma K^{1-1/\alpha} T^\alpha$",
+            r"$T^{1/\alpha}$",
+            rf"$\alpha = {alpha}$, $T = 10^6$: $T^\alpha = 10^{{{math.log10(T**alpha):.0f}}}$, more than $T$ times any "
+            rf"gap below 1,000; $T^{{1/\alpha}}$ is {T ** (1 / alpha):,.0f}",
         ),
         Slip(
             "Benchmark calibration error",
-            "∑ ⟨ỹ − y, l⟩ ≤ σ K",
-            "2 σ (K − 1); σ K holds for losses that are not negative",
-            f"best arm −1, the others 1, σ = 1, K = {K}: {calibration:.0f} > {K}",
+            r"$\sum \langle \tilde y - y, \ell \rangle \le \sigma K$",
+            r"$2 \sigma (K - 1)$; $\sigma K$ holds for losses that are not negative",
+            rf"best arm −1, the others 1, $\sigma = 1$, $K = {K}$: {calibration:.0f} > {K}",
         ),
         Slip(
             "Table 1, Robust MOSS",
-            "log(T/K (σ/Δ)^(α/(α−1)))",
-            "log(T/K (Δ/σ)^(α/(α−1))), the form of a MOSS bound",
-            f"at the smallest gap that can be told, Δ = σ (K/T)^(1−1/α): printed {math.log(T / K * power):.1f}, "
-            f"right {abs(math.log(T / K / power)):.1f}",
+            r"$\log(T/K \, (\sigma/\Delta)^{\alpha/(\alpha-1)})$",
+            r"$\log(T/K \, (\Delta/\sigma)^{\alpha/(\alpha-1)})$, the form of a MOSS bound",
+            r"at the smallest gap that $T$ rounds can detect, $\Delta = \sigma (K/T)^{1-1/\alpha}$: "
+            f"printed {math.log(T / K * power):.1f}, right {abs(math.log(T / K / power)):.1f}",
         ),
     ]

@@ -83,6 +83,7 @@ _SPARE_BYTES = 64 << 20  # a process that cannot have as much is out of memory, 
 def main() -> None:
     """Runs the command line; if the input is invalid, prints the error and exits with code 2."""
     warnings.showwarning = _show_warning
+    skip_settings_here()
     try:
         code = app(standalone_mode=False)
     except (ValueError, StoreError, CardError) as error:
@@ -102,6 +103,20 @@ def main() -> None:
         sys.stderr.flush()
         os._exit(2)  # threads of libraries that lack memory may crash while the interpreter ends
     raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def skip_settings_here() -> None:
+    """Imports matplotlib from another directory if the present one holds settings of it.
+
+    A file ``matplotlibrc`` in a directory that a stranger sent would otherwise apply: it can let TeX run.
+    """
+    if os.path.exists("matplotlibrc"):
+        here = os.getcwd()
+        os.chdir(os.path.sep)
+        try:
+            import matplotlib  # noqa: F401  reads its settings now, once
+        finally:
+            os.chdir(here)
 
 
 def _file_problem(error: OSError) -> str:

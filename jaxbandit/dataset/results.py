@@ -1,6 +1,7 @@
 """Labelled datasets of results, and their summary."""
 
 import itertools
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -55,10 +56,14 @@ def product(ds: xr.Dataset, policy: str, environment: str) -> xr.Dataset:
             for name, coord in ds.coords.items()
             if coord.dims == (side,) and name != side and not _is_missing(coord.values).any()
         ]
+        riders = _swept(riders, side, ds[side].values)
         place = next((name for name in MEANS if name in riders and GAP in riders), None)  # the gap follows it
         gaps = {} if place is None else dict(zip(ds[place].values, ds[GAP].values, strict=True))
         riders = [name for name in riders if place is None or name != GAP]
-        ds = ds.drop_vars([name for name, c in ds.coords.items() if c.dims == (side,) and name not in (side, *riders)])
+        missing = [
+            name for name, coord in ds.coords.items() if coord.dims == (side,) and _is_missing(coord.values).any()
+        ]
+        ds = ds.drop_vars([*missing, *([GAP] if place is not None else [])])
         if len(riders) > 1:
             ds = ds.set_index({side: riders}).unstack(side)
         elif riders:
@@ -69,6 +74,13 @@ def product(ds: xr.Dataset, policy: str, environment: str) -> xr.Dataset:
             ds = ds.assign_coords({GAP: (place, [gaps[value] for value in ds[place].values])})
     last = [dim for dim in ("seed", "round", "arm") if dim in ds.dims]
     return ds.transpose(*(dim for dim in ds.dims if dim not in last), *last)
+
+
+def _swept(riders: Sequence[str], side: str, labels: np.ndarray) -> list[str]:
+    """Returns the coordinates that labels name; others, as a declared moment, follow them. All, if none is named."""
+    text = " ".join(map(str, labels))
+    named = [name for name in riders if re.search(rf"(?<!\w){re.escape(name.removeprefix(f'{side}_'))}=", text)]
+    return [*named, *([GAP] if GAP in riders and GAP not in named else [])] if named else list(riders)
 
 
 def labelled(ds: xr.Dataset) -> xr.Dataset:
@@ -165,6 +177,8 @@ def summarise(regret: xr.DataArray, quantiles: Sequence[float] = QUANTILES) -> x
     count = seed_count(regret)
     several = regret.sizes["seed"] > 1
     spread = regret.std("seed", ddof=1) if several else xr.full_like(regret.isel(seed=0, drop=True), np.nan)
+    # The mean of equal numbers may be rounded, and then their spread is that error.
+    spread = spread.where(regret.max("seed") != regret.min("seed"), spread * 0)
     with warnings.catch_warnings():  # a policy may stop before the others
         warnings.filterwarnings("ignore", "All-NaN slice encountered", RuntimeWarning)
         levels = regret.quantile(list(quantiles), dim="seed")

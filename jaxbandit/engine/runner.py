@@ -33,7 +33,7 @@ SCAN_LANES, SCAN_BYTES = 65_536, 1 << 30  # most lanes of a block on each accele
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """The settings of a run. Only ``way`` changes the results, and only their last bits.
+    """The settings of a run. Only ``way`` changes the numbers, but not their law.
 
     Attributes:
       block: Games that a core or the accelerators play at a time; default by the memory they need.

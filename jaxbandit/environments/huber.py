@@ -85,14 +85,17 @@ class Huber:
 
         If a law has no points to compute it from, then whether both laws are truncated non-negative.
         """
-        if not hasattr(self.law, "points") or not hasattr(self.outliers, "points"):
+        if not self._has_points:
             return self.law.truncated_nonnegative and self.outliers.truncated_nonnegative
-        means, share = np.asarray(self.law.means(jnp.int32(1))), float(self.epsilon)
-        for arm in map(int, np.flatnonzero(means == means.min())):
-            parts = [(1 - share, self.law.points(arm)), (share, self.outliers.points(self._outlier_arm(arm)))]
-            if not is_truncated_nonnegative(mixed(parts)):
-                return False
-        return True
+        means = np.asarray(self.law.means(jnp.int32(1)))
+        return all(self._is_truncated_nonnegative(int(arm)) for arm in np.flatnonzero(means == means.min()))
+
+    @property
+    def every_arm_truncated_nonnegative(self) -> bool:
+        """Whether the observed losses of every arm have ``E[l 1(|l| > M)] >= 0`` for every M."""
+        if not self._has_points:
+            return self.truncated_nonnegative
+        return all(self._is_truncated_nonnegative(arm) for arm in range(self.num_arms))
 
     @property
     def loss_range(self) -> tuple[float, float] | None:
@@ -137,6 +140,15 @@ class Huber:
         drawn = self.outliers.loss(t, jnp.asarray(self._outlier_arm(arm), jnp.int32), key_loss)
         clean = self.law.loss(t, arm, key_loss)
         return jnp.where(outlier, drawn, clean)
+
+    @property
+    def _has_points(self) -> bool:
+        return hasattr(self.law, "points") and hasattr(self.outliers, "points")
+
+    def _is_truncated_nonnegative(self, arm: int) -> bool:
+        share = float(self.epsilon)
+        parts = [(1 - share, self.law.points(arm)), (share, self.outliers.points(self._outlier_arm(arm)))]
+        return is_truncated_nonnegative(mixed(parts))
 
     @property
     def _drawn(self) -> list[Any]:

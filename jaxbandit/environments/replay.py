@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxbandit import random
 from jaxbandit.arms import pick
+from jaxbandit.environments.laws.base import derive
 from jaxbandit.environments.laws.points import is_symmetric
 from jaxbandit.environments.measured import truncated_mean
 from jaxbandit.types import Array, field, pytree
@@ -62,7 +63,7 @@ class Replay:
     def __post_init__(self):
         if not isinstance(self.name, str):
             raise ValueError(f"Replay.name must be text, got {self.name!r}; it names the table in results")
-        object.__setattr__(self, "arm_means", np.mean(self.losses, axis=-2, dtype=np.float64))
+        derive(self, arm_means=np.mean(self.losses, axis=-2, dtype=np.float64))
 
     @property
     def num_arms(self) -> int:
@@ -86,11 +87,7 @@ class Replay:
 
     def means(self, t: Array) -> Array:
         """Returns the losses of round ``t``; in resampled order, the means of the columns: [K]."""
-        if self.order == "stored":
-            # Past the end of the table NaN marks the game as failed; by default JAX would repeat the last row.
-            values = jnp.asarray(self.losses).at[jnp.asarray(t) - 1].get(mode="fill", fill_value=jnp.nan)
-        else:
-            values = jnp.asarray(self.arm_means)
+        values = row_of_round(self.losses, t) if self.order == "stored" else jnp.asarray(self.arm_means)
         return self._sign * self.scale * values
 
     def loss(self, t: Array, arm: Array, key: random.Key) -> Array:
@@ -120,8 +117,13 @@ class Replay:
     @property
     def truncated_nonnegative(self) -> bool:
         """Whether E[l 1(|l| > M)] >= 0 for the best column and every M (in stored order, for every round)."""
-        column = self._sign * np.asarray(self.losses, np.float64)[:, np.argmin(self._sign * np.asarray(self.arm_means))]
-        return bool(column.min() >= 0 if self.order == "stored" else truncated_mean(column).least >= 0)
+        means = self._sign * np.asarray(self.arm_means)
+        return self._are_truncated_nonnegative(np.flatnonzero(means == means.min()))
+
+    @property
+    def every_arm_truncated_nonnegative(self) -> bool:
+        """Whether this holds for every column."""
+        return self._are_truncated_nonnegative(np.arange(self.num_arms))
 
     @property
     def loss_range(self) -> tuple[float, float]:
@@ -140,6 +142,17 @@ class Replay:
         means = self._sign * np.asarray(self.arm_means)
         return bool((means == means.min()).sum() == 1)
 
+    def _are_truncated_nonnegative(self, arms: np.ndarray) -> bool:
+        columns = self._sign * np.asarray(self.losses, np.float64)[:, arms].T
+        if self.order == "stored":
+            return bool(columns.min() >= 0)
+        return all(truncated_mean(column).least >= 0 for column in columns)
+
     @property
     def _sign(self) -> float:
         return -1.0 if self.rewards else 1.0
+
+
+def row_of_round(table: Any, t: Array) -> Array:
+    """Returns row ``t`` of a table, 1-based; NaN past its end, which marks the game as failed."""
+    return jnp.asarray(table).at[jnp.asarray(t) - 1].get(mode="fill", fill_value=jnp.nan)  # the default repeats a row

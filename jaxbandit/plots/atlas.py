@@ -12,6 +12,8 @@ from jaxbandit.analysis.ranks import holm, ranking
 from jaxbandit.plots import style
 from jaxbandit.plots.common import axis_name, axis_values, dagger, labelled, pretty
 
+NARROW = 4  # columns of cells that a narrow figure of a venue has room for
+
 
 def winners(
     ds: xr.Dataset, *, x: str, y: str, environments: Mapping[str, Any] | None = None, level: float = 0.95
@@ -112,7 +114,9 @@ def atlas(
     colours = [area(look) for look in style.looks(found.policy.values)]
     shown = [n for n in range(found.sizes["policy"]) if (found.winner == n).any()]
     width = max(4.6, 0.95 * found.sizes["x"] + 1.6)
-    with style.panels([""], title, width=width, ax=ax, venue=venue) as (figure, (panel,)):
+    height = max(3.1, 0.62 * found.sizes["y"])  # two lines a row
+    wide = found.sizes["x"] > NARROW
+    with style.panels([""], title, width=width, height=height, wide=wide, ax=ax, venue=venue) as (figure, (panel,)):
         for (row, column), n in np.ndenumerate(found.winner.values):
             if n < 0:
                 continue
@@ -136,7 +140,18 @@ def atlas(
         )
         note += "\n† outside its assumptions" if found.outside.any() else ""
         style.legend(figure, None, note, handles=handles)
+        _leave_out_names(figure, panel)
         return style.save(figure, path, also)
+
+
+def _leave_out_names(figure: Any, panel: Any) -> None:
+    """Leaves the names of winners to the legend if one is wider than its cell, so that no text reaches another."""
+    if isinstance(figure, style.Sheet):
+        figure.fit()
+    cell, _ = style.cell_size(panel)
+    if any(text.get_window_extent().width > cell for text in panel.texts):
+        for text in panel.texts:
+            text.set_text(text.get_text().partition("\n")[2])
 
 
 def area(look: Mapping[str, Any]) -> str:

@@ -105,7 +105,11 @@ def growth_curves(
     looks = style.looks(stats.policy.values)
     how = "no exponents are fitted"
     times = multiples(stats, environments or {})
-    with style.panels(titles, title, ax=ax, venue=venue) as (figure, panels):
+    columns = 2 if venue and len(titles) > 1 else 0  # an entry of a legend needs the width of half a page
+    with style.panels(titles, title, columns=columns, ax=ax, venue=venue) as (figure, panels):
+        size = style.letters(1)
+        room = round(144 * figure.get_figwidth() / _columns(panels) / style.letters()) - 6  # letters of an entry
+        below = (2.7 * size + 12) / style.letters()  # the numbers and the name of the axis, in letters of the legend
         for panel, environment in zip(panels, ds.environment.values, strict=True):
             log = bool((stats.regret_mean.sel(environment=environment) > 0).any())
             for policy, look in zip(stats.policy.values, looks, strict=True):
@@ -119,6 +123,7 @@ def growth_curves(
                 multiple = times.get((str(policy), str(environment)))
                 text = named(ds, policy, [environment]) + _exponent_text(fit, mean) + _stop_text(mean, ds)
                 text += "" if multiple is None else f", {multiple_text(multiple)} × bound"
+                text = style.folded(text, room)
                 panel.plot(mean["round"], mean.where(mean > 0) if log else mean, label=text, **look)
             panel.set(xscale="log", yscale="log" if log else "linear", xlabel="round", ylabel="mean pseudo-regret")
             bottom, top = panel.get_ylim()
@@ -126,9 +131,15 @@ def growth_curves(
             if log and guides:
                 mean = stats.regret_mean.sel(environment=environment)
                 _draw_guide(panel, (environments or {}).get(str(environment)), ds["round"].values, float(mean.max()))
-            panel.legend(fontsize=style.letters(), loc="upper center", bbox_to_anchor=(0.5, -0.17))
+            panel.legend(fontsize=style.letters(), loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=below)
         style.note(figure, how + (f"\n{NOTE}" if times else "") + dagger_note(ds, each=True))
         return style.save(figure, path, also)
+
+
+def _columns(panels: Sequence[Any]) -> int:
+    """Returns the number of panels in a row."""
+    place = panels[0].get_subplotspec()
+    return 1 if place is None else place.get_gridspec().ncols
 
 
 def _fit(games: xr.DataArray, level: float) -> xr.Dataset | None:

@@ -75,7 +75,7 @@ def balance(
 ) -> Figure:
     """Draws every term over rounds on doubly logarithmic axes, to show whether Div and Shift grow together.
 
-    The scale is designed to keep the two in balance. The first term of Shift, about S_1 (K - 1) log T, is present
+    The scale is designed to keep the two in balance. The first term of Shift, of order S_1 K log T, is present
     before any loss is seen. The dashed curve and the ratio on the panel leave it out.
 
     Args:

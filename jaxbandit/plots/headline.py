@@ -22,7 +22,7 @@ from jaxbandit.plots.common import (
     scale_regret,
     seeds_note,
 )
-from jaxbandit.plots.worst_gap import draw_worst, edge_note, exponent_text, worst_gaps
+from jaxbandit.plots.worst_gap import draw_worst, edge_note, exponent_text, shorten_slopes, worst_gaps
 from jaxbandit.store.assemble import opened
 
 Source = xr.Dataset | str | os.PathLike
@@ -100,6 +100,7 @@ def headline(
         note = "; ".join(bands) + narrow(panels) + edge_note(_late(found, decades))
         where = "" if direct else " in one panel or more"
         style.name_curves(figure, panels, note + (f"\n† outside its assumptions{where}" if outside else ""))
+        shorten_slopes(figure, panels)
         return style.save(figure, path, also)
 
 

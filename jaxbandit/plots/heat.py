@@ -77,6 +77,7 @@ def heat_map(
             ax=panels,
             label=f"mean pseudo-regret after {int(ds['round'][-1]):,} rounds",
         )
+        _leave_out_numbers(figure, panels)
         return style.save(figure, path, also)
 
 
@@ -104,3 +105,15 @@ def _write_cells(panel, table: np.ndarray, image) -> None:
         panel.text(
             column, row, text, ha="center", va="center", fontsize=style.letters(), color="white" if dark else "black"
         )
+
+
+def _leave_out_numbers(figure: Any, panels: Sequence[Any]) -> None:
+    """Leaves the numbers to the colours if one is larger than its cell, so that no number reaches another."""
+    if isinstance(figure, style.Sheet):
+        figure.fit()
+    for panel in panels:
+        wide, high = style.cell_size(panel)
+        boxes = [text.get_window_extent() for text in panel.texts]
+        if any(box.width > wide or box.height > high for box in boxes):
+            for text in list(panel.texts):
+                text.remove()

@@ -1,5 +1,6 @@
 """Text of a figure: the size of its letters, folded titles, names moved apart, and the note under its panels."""
 
+import re
 import textwrap
 from typing import Any
 
@@ -17,8 +18,13 @@ def letters(share: float = SMALL) -> float:
 
 
 def folded(text: str, width: int) -> str:
-    """Folds each line of a title at spaces, but not around equals and multiplication signs."""
-    kept = text.replace(" = ", "\u00a0=\u00a0").replace(" × ", "\u00a0×\u00a0")
+    """Folds each line of a title at spaces, but not around equals and multiplication signs or before a gap's value.
+
+    Example:
+      >>> folded("stochastic: Pareto, gap 0.5", 23).splitlines()
+      ['stochastic: Pareto,', 'gap 0.5']
+    """
+    kept = re.sub(r" (=|×) |(?<=gap) (?=[\d.])", lambda found: found[0].replace(" ", "\u00a0"), text)
     lines = [line for part in kept.split("\n") for line in textwrap.wrap(part, max(12, width)) or [""]]
     return "\n".join(lines).replace("\u00a0", " ")
 

@@ -4,6 +4,7 @@ import contextlib
 import io
 import pathlib
 import textwrap
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ from jaxbandit.plots.notes import folded as folded
 from jaxbandit.plots.notes import letters as letters
 from jaxbandit.plots.notes import spread as spread
 from jaxbandit.plots.notes import wrapped as wrapped
+from jaxbandit.plots.ticks import thin_out as thin_out
 from jaxbandit.plots.ticks import tidy
 from jaxbandit.plots.venues import STYLE
 from jaxbandit.plots.venues import VENUES as VENUES
@@ -37,6 +39,7 @@ from jaxbandit.plots.venues import venue_named as venue_named
 
 BOUND = {"color": "#6B6B6B", "linestyle": (0, (9, 3)), "linewidth": 1.3}  # a lower bound, unlike any curve
 WIDEST = 10.0  # inches of a figure for screens: at 800 pixels its smallest letters are 8 pixels high
+GROWTHS = 5  # times that a figure may become higher by half to make room for its panels
 NAMES = 9  # curves that may have their names at their ends
 
 
@@ -58,10 +61,26 @@ class Sheet(Figure):
         if self.grid is not None:
             (panels, rows, height), self.grid = self.grid, None
             _label_rows_once(panels)
-            self.draw_without_rendering()
+            for panel in self.axes:
+                tidy(panel)
+            self._lay_out()
             there = min(panel.get_position().height for panel in panels if panel.get_visible()) * self.get_figheight()
             self.set_figheight(self.get_figheight() + rows * (height - there))
             self.draw_without_rendering()
+            if _fold_labels(self.axes):
+                self.draw_without_rendering()
+            for panel in self.axes:
+                thin_out(panel)
+
+    def _lay_out(self) -> None:
+        """Places everything, and makes the figure higher while legend, titles and note leave no room for panels."""
+        for _ in range(GROWTHS):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                self.draw_without_rendering()
+            if not any("collapsed to zero" in str(warning.message) for warning in caught):
+                return
+            self.set_figheight(1.5 * self.get_figheight())
 
     def draw(self, renderer: Any) -> None:
         """Draws the figure with its own settings."""
@@ -89,6 +108,7 @@ def panels(
     names: Sequence[str] = (),
     width: float = 4.2,
     height: float = 3.1,
+    wide: bool = False,
     ax: Any = None,
     venue: str = "",
 ) -> Iterator[tuple[Any, list]]:
@@ -101,6 +121,7 @@ def panels(
       names: Names of curves. If there is room, they will be written at the ends of the curves, else in a legend.
       width: The width of a panel, in inches; less if the figure would be too wide for its letters.
       height: The height of a panel, in inches.
+      wide: Whether a single panel takes the width of several, if a venue sets it.
       ax: The panels to draw on, one for each title; by default a figure is made.
       venue: A name of ``VENUES``, which sets width, letters and lines.
     """
@@ -118,7 +139,7 @@ def panels(
         columns = columns or (2 if len(titles) == 4 else min(len(titles), 3))
         rows = -(-len(titles) // columns)
         if place:
-            across = (place.width if columns > 1 else place.column) / columns
+            across = (place.width if columns > 1 or wide else place.column) / columns
             width, height = across, max(height * across / width, 0.19 * size)
         elif width * columns > WIDEST:
             width, height = WIDEST / columns, max(height * WIDEST / columns / width, min(height, 2.7))
@@ -146,6 +167,31 @@ def _label_rows_once(panels: Sequence[Any]) -> None:
     for n, column in enumerate(columns):
         if column and labels[n] == labels[n - 1]:
             panels[n].set_ylabel("")
+
+
+def _fold_labels(panels: Sequence[Any]) -> bool:
+    """Folds the labels of axes that are longer than their panels; returns whether there are any."""
+    found = False
+    for panel in panels:
+        for axis, size in ((panel.xaxis, "width"), (panel.yaxis, "height")):
+            room, long = (getattr(one.get_window_extent(), size) for one in (panel, axis.label))
+            if axis.label.get_text() and long > room:
+                lines = np.ceil(long / room)
+                axis.label.set_text(folded(axis.label.get_text(), round(len(axis.label.get_text()) / lines + 5)))
+                found = True
+    return found
+
+
+def panel_height(panel: Any) -> float:
+    """Returns the height of a panel in points; a figure that is not laid out yet will have it."""
+    grid = getattr(panel.figure, "grid", None)
+    return 72 * (grid[2] if grid else panel.get_window_extent().height / panel.figure.dpi)
+
+
+def cell_size(panel: Any) -> tuple[float, float]:
+    """Returns width and height of a cell of a map whose cells are 1 wide and 1 high, in pixels."""
+    box = panel.get_window_extent()
+    return box.width / float(np.ptp(panel.get_xlim())), box.height / float(np.ptp(panel.get_ylim()))
 
 
 def _given(ax: Any, titles: Sequence[str]) -> list[Any]:
@@ -212,7 +258,7 @@ def end_labels(panel: Any, ends: Sequence[tuple[float, float, str, str]], size: 
     heights = np.asarray([into_panel.transform(panel.transData.transform((x, y)))[1] for x, y, _, _ in ends])
     step = 1.25 * size / (72 * panel.get_window_extent().height / panel.figure.dpi)
     places = spread(np.clip(np.nan_to_num(heights), 0, 1), step)
-    places += max(0.0, -places.min()) - max(0.0, places.max() - 1)  # beside the panel, not above its title
+    places += max(0.0, -places.min()) - max(0.0, places.max() - 1 + 0.3 * step)  # beside the panel, below its title
     for (x, y, text, colour), place in zip(ends, places, strict=True):
         arrow = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)}
         options = {"color": colour, "fontsize": size, "va": "center", "annotation_clip": False, "arrowprops": arrow}
@@ -253,7 +299,7 @@ def check_formats(formats: Sequence[str]) -> None:
     """Raises an error if there are no file endings or a figure cannot be written with one of them."""
     from matplotlib.backend_bases import FigureCanvasBase
 
-    known = FigureCanvasBase.get_supported_filetypes()
+    known = FigureCanvasBase.get_supported_filetypes().keys() - {"pgf"}  # TeX would run labels, which are no TeX
     wrong = [ending for ending in formats if ending.lower() not in known]
     if wrong or not formats:
         what = f"no figure can be written as {wrong[0]!r}" if wrong else "formats is empty"

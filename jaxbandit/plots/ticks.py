@@ -1,5 +1,6 @@
 """Ticks that neither overprint nor leave a logarithmic axis without a number, and numbers with commas."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -101,3 +102,27 @@ def tidy(panel: Any) -> None:
             axis.set_minor_formatter(ticker.NullFormatter())
         elif axis.get_scale() == "linear" and isinstance(axis.get_major_formatter(), ticker.ScalarFormatter):
             axis.set_major_formatter(LinearNumbers())
+
+
+def thin_out(panel: Any) -> None:
+    """Leaves out numbers of an axis that would overprint: every second row or column of a map, or places on a line."""
+    for axis, low, high in ((panel.xaxis, "x0", "x1"), (panel.yaxis, "y0", "y1")):
+        if isinstance(axis.get_major_formatter(), ticker.FixedFormatter):
+            names = [text.get_text() for text in axis.get_ticklabels()]
+            every = 1
+            while _overprint(axis, low, high) and every < len(names):
+                every += 1
+                kept = [name if n % every == 0 else "" for n, name in enumerate(names)]
+                axis.set_major_formatter(ticker.FixedFormatter(kept))
+        elif axis.get_scale() == "linear" and isinstance(axis.get_major_locator(), ticker.MaxNLocator):
+            for most in (4, 3, 2, 1):
+                if not _overprint(axis, low, high):
+                    break
+                axis.set_major_locator(ticker.MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+
+
+def _overprint(axis: Any, low: str, high: str) -> bool:
+    """Returns whether two neighbouring numbers of an axis touch."""
+    boxes = [text.get_window_extent() for text in axis.get_ticklabels() if text.get_text()]
+    boxes.sort(key=lambda box: getattr(box, low))
+    return any(getattr(a, high) > getattr(b, low) for a, b in itertools.pairwise(boxes))

@@ -19,7 +19,7 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,  # embeds TrueType letters, since journals refuse Type 3
     "savefig.dpi": 160,
 }
-# Times, which matplotlib brings along; it lacks the digits of labels such as S₁.
+# Times, and a face for the letters that it lacks, such as the index of S₁; matplotlib brings both along.
 SERIF = {"font.family": ["STIXGeneral", "DejaVu Serif"], "mathtext.fontset": "stix"}
 
 
@@ -44,7 +44,9 @@ VENUES = {
     "neurips": Venue(3.6, 5.5, SERIF | {"font.size": 8, "lines.linewidth": 1.2}),
     "icml": Venue(3.25, 6.75, SERIF | {"font.size": 8, "lines.linewidth": 1.2}),
     "jmlr": Venue(4.0, 6.0, SERIF | {"font.size": 9, "lines.linewidth": 1.3}),
-    "slides": Venue(9.0, 12.5, {"font.size": 17, "lines.linewidth": 3.0, "grid.linewidth": 0.8}, paper=False),
+    "slides": Venue(
+        9.0, 12.5, {"font.size": 17, "lines.linewidth": 3.0, "grid.linewidth": 0.8, "axes.titlepad": 12.0}, paper=False
+    ),
 }
 
 

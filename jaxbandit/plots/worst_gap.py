@@ -21,6 +21,7 @@ from jaxbandit.plots.common import (
 )
 
 GUIDE = 3  # doublings of T that the guide covers
+SLOPE = "slope"  # the mark of the text at a guide
 EXPONENT = ("slope", "low", "high", "model_error")
 
 
@@ -117,6 +118,7 @@ def worst_gap(
         note = f"bands: {found.attrs['band']}{narrow(panels)}{edge_note(found)}; exponents of the last "
         note += f"{growth.LAST_DOUBLINGS} doublings{dagger_note(first)}"
         style.name_curves(figure, panels, note)
+        shorten_slopes(figure, panels)
         return style.save(figure, path, also)
 
 
@@ -152,17 +154,25 @@ def draw_worst(
         panel.plot(rounds[late], guide, label="_guide", **style.BOUND | {"linewidth": 0.9})
         place = {"textcoords": "offset points", "ha": "right", "va": "bottom", "color": style.BOUND["color"]}
         text = f"slope $T^{{1/α}}$, 1/α = {1 / alpha:.2f}"
-        panel.annotate(text, (rounds[-1], guide[-1]), (0, 3), fontsize=style.letters(), **place)
-        panel.set_ylim(top=3.2 * top)
+        panel.annotate(text, (rounds[-1], guide[-1]), (0, 3), fontsize=style.letters(), gid=SLOPE, **place)
+        low, share = np.log(panel.get_ylim()[0]), (6 + 1.4 * style.letters()) / style.panel_height(panel)
+        panel.set_ylim(top=np.exp((np.log(guide[-1]) - share * low) / (1 - share)))  # the text is inside
+
+
+def shorten_slopes(figure: Any, panels: Sequence[Any]) -> None:
+    """Shortens the text of a slope that is wider than its panel, so that it does not reach into other text."""
+    if isinstance(figure, style.Sheet):
+        figure.fit()
+        figure.draw_without_rendering()  # with the names at the ends of curves, which narrow the panels
+    for panel in panels:
+        for text in panel.texts:
+            if text.get_gid() == SLOPE and text.get_window_extent().x0 < panel.get_window_extent().x0:
+                text.set_text(f"slope {text.get_text().rpartition(' ')[2]}")
 
 
 def exponent_text(at: xr.Dataset, short: bool = False) -> str:
-    """Returns the exponent of one policy behind its name, with its interval unless it is to be short.
-
-    An interval whose ends round to the exponent itself is left out.
-    """
+    """Returns the exponent of one policy behind its name, with its interval unless it is to be short."""
     text = growth.exponent_text(*(float(at[name]) for name in EXPONENT))
-    text = re.sub(r"T\^([\d.]+) \[\1, \1\]", r"T^\1", text)
     text = re.sub(r"T\^([\d.]+)", r"$T^{\1}$", text)
     return f" {text.split(' ')[0].rstrip(',') if short else text}" if text else ""
 

@@ -62,7 +62,7 @@ class AdaRUCB:
     Attributes:
       horizon: :math:`T`; there are :math:`\lfloor T/2 \rfloor` pairs.
       ties: Among infinite indices: the "least_pulled" arm (default), or the "lowest" index.
-      after_pairs: What is played when the pairs are over: "repeat" the last arm (default), or the "first" arm.
+      after_pairs: The arm that is played when the pairs are over: the last one ("repeat", default), or the "first".
       resolution: Thresholds per octave of the bounded form.
       form: "bounded" memory (default), or "exact".
       max_rounds: Of the exact form, which keeps every reward and refuses to play more: pass the rounds you run.

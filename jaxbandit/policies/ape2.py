@@ -10,8 +10,8 @@ from typing import ClassVar
 import jax.numpy as jnp
 
 from jaxbandit import random
-from jaxbandit.arms import one_hot
 from jaxbandit.policies.influence import MAX_ROUNDS, MeanState, add_reward, no_rewards
+from jaxbandit.policies.ucb import largest
 from jaxbandit.types import Array, as_whole, field, pytree
 
 ORDER_HINT = "alpha of the moment that is bounded, e.g. environment.moment_order"
@@ -80,7 +80,7 @@ class APE2:
         """Perturbs the estimates by draws from ``key``; returns the one-hot vector of the arm with the largest one."""
         del t
         width = self.scale * state.shrink  # beta
-        return _largest(state, state.estimate + width * self._perturbations(key, state.pulls.shape[0]))
+        return largest(state.pulls, state.estimate + width * self._perturbations(key, state.pulls.shape[0]))
 
     def update(self, state: MeanState, t: Array, x: Array, arm: Array, loss: Array) -> MeanState:
         """Adds the reward."""
@@ -157,7 +157,7 @@ class MRUCB:
     def probabilities(self, state: MeanState, t: Array, key) -> Array:
         """Returns the one-hot vector of the arm with the largest index."""
         del t, key
-        return _largest(state, state.estimate + _bonus(self, state))
+        return largest(state.pulls, state.estimate + _bonus(self, state))
 
     def update(self, state: MeanState, t: Array, x: Array, arm: Array, loss: Array) -> MeanState:
         """Adds the reward."""
@@ -232,7 +232,7 @@ class MRAPE:
             G = jnp.where(G < 0.5, 0.0, 1.0)
         if self.perturbation in ("symmetric", "rademacher"):
             G = 2 * G - 1
-        return _largest(state, state.estimate + self.factor * G * _bonus(self, state))
+        return largest(state.pulls, state.estimate + self.factor * G * _bonus(self, state))
 
     def update(self, state: MeanState, t: Array, x: Array, arm: Array, loss: Array) -> MeanState:
         """Adds the reward."""
@@ -246,12 +246,6 @@ def _bonus(policy: MRUCB | MRAPE, state: MeanState) -> Array:
     pulls = jnp.maximum(state.pulls, 1).astype(state.estimate.dtype)
     excess = jnp.log(jnp.maximum(policy.horizon / (num_arms * pulls), 1))
     return policy.scale * excess * state.shrink
-
-
-def _largest(state: MeanState, index: Array) -> Array:
-    """Returns the one-hot vector of the arm with the largest index; arms never played come first, lowest first."""
-    arm = jnp.argmax(jnp.where(state.pulls == 0, jnp.inf, index)).astype(jnp.int32)
-    return one_hot(arm, index.shape[0]).astype(index.dtype)
 
 
 def _check_rounds(policy: APE2 | MRUCB | MRAPE) -> None:

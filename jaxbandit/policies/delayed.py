@@ -19,7 +19,7 @@ class DelayedState(NamedTuple):
     """The state before round t: the state of the wrapped policy, and a ring of D + 1 rounds on their way.
 
     Round s lies in place s mod (D + 1). With uniform delays, the rounds whose losses arrive at the end of the same
-    round u form a chain, the oldest first: it begins in ``first``, at place u mod (D + 1), and goes on in ``after``.
+    round u form a chain, the oldest first: it begins in ``first``, at place u mod (D + 1), and continues in ``after``.
     """
 
     policy: Any

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 
-from jaxbandit.arms import accumulate, one_hot, pick
+from jaxbandit.arms import accumulate, kahan_add, one_hot, pick
 from jaxbandit.simplex import inf
 from jaxbandit.types import Array, field, pytree
 
@@ -165,7 +165,7 @@ class AdaTINF:
     Attributes:
       horizon: :math:`T`.
       skipped_cost: Cost of a skipped loss: "absolute" value (default), or "signed" as an implementation has it.
-      after_doubling: What S starts from on a new level: the "cost" that overflowed (default), or "zero".
+      after_doubling: The first S on a new level: the "cost" that overflowed (default), or "zero".
       restart: Whether a new level forgets the estimates.
 
     Example:
@@ -211,9 +211,7 @@ class AdaTINF:
         skipped_cost = jnp.abs(loss) if self.skipped_cost == "absolute" else loss
         cost = jnp.where(kept, 2 * rate * loss * loss / jnp.sqrt(x_arm), skipped_cost)  # c_t
 
-        added = state.cost_lost + cost
-        total = state.cost + added  # S
-        lost = added - (total - state.cost)
+        total, lost = kahan_add(state.cost, state.cost_lost + cost)  # S
         unit = jnp.sqrt(x.shape[0] * (self.horizon + 1))
         doubles = total > jnp.exp2(state.level) * unit
         level = jnp.maximum(state.level + 1, jnp.ceil(jnp.log(jnp.maximum(cost / unit, 2.0**-100)) / math.log(2)) + 1)

@@ -97,6 +97,8 @@ class LBINFV:
         damping = 2 * rest(x, arm) / (gamma * x_arm * x_arm)
         alpha = error * error * jnp.where(damping < 1, damping, 1)
         alpha = jnp.where(alpha > _large(alpha), _large(alpha), alpha)  # the square of an enormous loss overflows
+        if x.shape[0] == 1:  # the damping is 0, and 0 times an overflow would be a NaN
+            alpha = jnp.zeros_like(loss)
         estimate = m + jnp.where(played, error / x_arm, 0)
         cumulative_loss, cumulative_lost = accumulate(state.cumulative_loss, state.cumulative_lost, estimate)
         total, loss_lost = kahan_add(state.loss, state.loss_lost + jnp.where(played, loss, 0))
@@ -134,7 +136,7 @@ def _ftrl(L: Array, beta: Array, gamma: Array, start: Array) -> Array:
         change = (level - slope) * width
         relative = jnp.max(jnp.where(change < 0, -change * inverse, change * ratio))
         share = jnp.where(relative > 0.75, 0.75 / relative, 1)
-        # The last test compares with what a step adds to the smaller of x and 1 - x.
+        # The last test compares the change with the smaller of x and 1 - x.
         return x + share * change, jnp.max(jnp.abs(change) * jnp.maximum(inverse, ratio)), count + 1
 
     def unsettled(loop: tuple[Array, Array, Array]) -> Array:

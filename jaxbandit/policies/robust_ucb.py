@@ -93,8 +93,8 @@ class RobustUCB:
       moment_bound: :math:`\sigma`.
       estimator: "truncated", "median_of_means" or "catoni".
       form: "bounded" memory (default), or "exact".
-      moment: What sigma bounds. From a "raw" moment follows :math:`v = 2^{2-\alpha} \sigma^\alpha`; a "central" one is
-        :math:`v = \sigma^\alpha` itself, for the last two estimators.
+      moment: The moment that sigma bounds. From a "raw" moment follows :math:`v = 2^{2-\alpha} \sigma^\alpha`; a
+        "central" one is :math:`v = \sigma^\alpha` itself, for the last two estimators.
       few_samples: Median of means with fewer samples than its confidence asks, :math:`n < 2 + 16 L`: "defined" as
         in the paper (default), or "explore", an infinite index, as some implementations have it.
       grid_ratio: Of the grid of confidences.

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 
 from jaxbandit import random
-from jaxbandit.arms import one_hot
+from jaxbandit.arms import kahan_add, one_hot
 from jaxbandit.types import Array, field, pytree
 
 
@@ -168,11 +168,8 @@ def no_rewards(num_arms: int) -> RewardState:
 def add_reward(state: RewardState, arm: Array, loss: Array) -> RewardState:
     """Returns the state after ``arm`` earned minus ``loss``."""
     played = one_hot(arm, state.pulls.shape[0])
-    term = state.reward_lost + jnp.where(played, -loss, 0)
-    reward = state.reward + term
-    return RewardState(
-        pulls=state.pulls + played.astype(jnp.int32), reward=reward, reward_lost=term - (reward - state.reward)
-    )
+    reward, lost = kahan_add(state.reward, state.reward_lost + jnp.where(played, -loss, 0))
+    return RewardState(pulls=state.pulls + played.astype(jnp.int32), reward=reward, reward_lost=lost)
 
 
 def mean_reward(state: RewardState) -> tuple[Array, Array]:

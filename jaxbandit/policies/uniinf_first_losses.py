@@ -53,7 +53,7 @@ class UniINFFirstLosses:
       Heavy-Tailed MABs". ICLR 2025. https://arxiv.org/abs/2410.03284
 
     Notes:
-      Deviation: no theorem covers this rule. It is here to measure what the unit of the losses is worth to uniINF.
+      Deviation: no theorem covers this rule. It is here to measure the worth of the losses' unit to uniINF.
     """
 
     label: ClassVar[str] = "uniINF, S₁ from first losses (not the paper's, no proof)"

@@ -1,4 +1,4 @@
-"""uniINF with parts of Algorithm 1 changed, to see what each of them does; not the paper's, and without its proof.
+"""uniINF with parts of Algorithm 1 changed, to see the effect of each; not the paper's, and without its proof.
 
 [1] https://arxiv.org/abs/2410.03284, Algorithm 1
 """

@@ -38,6 +38,7 @@ def worst_gaps(results: Results) -> str:
             last = found.isel(round=-1)
             value, rounds = float(last.regret), found["round"].values[-1:]
             power, low, high = (float(found[name]) for name in ("exponent", "exponent_low", "exponent_high"))
+            digits = growth.exponent_digits(low, high, float(found.model_error))
             lines.append(
                 [
                     str(family.num_arms),
@@ -46,7 +47,7 @@ def worst_gaps(results: Results) -> str:
                     interval_text(value, float(last.low), float(last.high)),
                     f"{float(last.gap):g}" + (" (edge)" if bool(last.edge) else ""),
                     f"{value / float(gaps.order(family, rounds)[0]):.2g}",
-                    _limits(power, low, high, growth.exponent_digits(low, high, float(found.model_error))),
+                    _limits(power, low, high, digits),
                     f"{1 / (family.moment_order or 1):.2f}",
                 ]
             )
@@ -107,7 +108,9 @@ def growth_of(measure: str, environments: dict[str, str]) -> Maker:
 
 
 def _limits(value: float, low: float, high: float, digits: int = 2) -> str:
-    return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+    """Returns a number with its limits, without them if they round to the number itself."""
+    shown, *limits = (f"{number:.{digits}f}" for number in (value, low, high))
+    return shown if limits == [shown, shown] else f"{shown} ({' to '.join(limits)})"
 
 
 def extra_logarithm(results: Results) -> str:

@@ -13,8 +13,6 @@ from jaxbandit.certify.outcome import listings
 from jaxbandit.published import fresh
 from jaxbandit.published.texts import markdown
 
-SEEDS = 64  # of the certificate on the page, in each environment
-
 
 class Computation(NamedTuple):
     """Numbers that come from a function.
@@ -50,7 +48,7 @@ def slips(found: Sequence[Slip]) -> str:
 
 
 def _certified(_: pathlib.Path, directory: pathlib.Path | None) -> Any:
-    ds = certificates.certify(certificates.default_environments(), num_seeds=SEEDS, directory=directory)
+    ds = certificates.certify(certificates.default_environments(), directory=directory)
     return ds, certificates.run_controls()
 
 
@@ -65,7 +63,9 @@ def _short_certificate(_: pathlib.Path) -> str:
 
 
 COMPUTED: dict[str, Computation] = {
-    "certify": Computation(_certified, f"{SEEDS:,} seeds, {certificates.HORIZON:,} rounds", _short_certificate),
+    "certify": Computation(
+        _certified, f"{certificates.NUM_SEEDS:,} seeds, {certificates.HORIZON:,} rounds", _short_certificate
+    ),
     "errata": Computation(lambda *_: errata(), "4 seeds"),
     "fresh": Computation(fresh.play, f"seed + {fresh.APART:,}", fresh.short),
 }

@@ -48,6 +48,7 @@ _LAWS = {
     "tail_reversed[tail_index=1.3333]": "tail-reversed, alpha = 1.3",
     "tail_reversed[tail_index=1.5556]": "tail-reversed, alpha = 1.5",
 }
+_REVERSED = {label: heading for label, heading in _LAWS.items() if label.startswith("tail_reversed")}
 _JACKPOTS = {
     f"jackpot[probability={start},gain={gain},": f"jackpot {gain}"
     for start, gain in (
@@ -93,6 +94,8 @@ _RESAMPLED = {
 }
 _STORED = {label.replace("resampled", "stored"): _RESAMPLED[label] for label in _RESAMPLED if "order" in label}
 
+_ORDERS_PLAYED = {"replay[order=resampled": "rows at random", "replay[order=stored": "rows in their order"}
+
 _TERMS = {
     f"{start}tail_index={tail}": f"`{name}`, alpha = {alpha}"
     for name, start in (("pareto", "pareto["), ("switching", "switching[law=Pareto(means=0.5,1x9, "))
@@ -116,6 +119,11 @@ def _ten_arms(names: Sequence[str], orders: Iterable[float]) -> dict[str, str]:
     }
 
 
+def _scales(*scales: int) -> dict[str, str]:
+    """Returns labels of uniINF with a swept first scale, with names."""
+    return {f"uniinf[initial_scale={scale}]": f"uniINF, S₁ = {scale:,}" for scale in scales}
+
+
 TABLES: dict[str, Table] = {
     "certify": Table("certify", proofs.certificate),
     "errata": Table("errata", proofs.slips),
@@ -131,6 +139,7 @@ TABLES: dict[str, Table] = {
     "misspecification": Table("misspecification", tables.sweep("moment_bound_factor")),
     "ablation": Table("ablation", tables.final_regret()),
     "minimax": Table("minimax", findings.worst_gaps),
+    "minimax_fine": Table("minimax_fine", findings.worst_gaps),
     "extra-logarithm": Table("minimax", findings.extra_logarithm),
     "ties": Table("ties", findings.gains(_TIES)),
     "ties-scale": Table(
@@ -138,8 +147,10 @@ TABLES: dict[str, Table] = {
         findings.growth_of("scale", {k: v for k, v in _TIES.items() if v.startswith(("one best,", "two best,"))}),
     ),
     "laws": Table("laws", tables.final_regret(_LAWS)),
+    "laws_scale": Table("laws_scale", tables.final_regret(_REVERSED, _scales(4, 32, 256, 2048, 16384))),
     "assumption": Table("assumption", tables.final_regret(_JACKPOTS | _REFLECTED)),
     "assumption-size": Table("assumption", tables.final_regret(_SIZES)),
+    "assumption_scale": Table("assumption_scale", tables.final_regret(_JACKPOTS, _scales(4, 16, 64, 256, 1024, 4096))),
     "corruption": Table("corruption", tables.sweep("budget", shown="{:,.0f}".format)),
     "horizon": Table("horizon", tables.sweep("horizon", shown="{:,.0f}".format)),
     "units": Table("units", tables.sweep("unit", relative=True)),
@@ -158,4 +169,6 @@ TABLES: dict[str, Table] = {
     "table1-choose": Table("table1", tables.final_regret(_ten_arms(list(_STARTS), (1.1, 1.5, 2)), given=True)),
     "real_tables": Table("real_tables", tables.final_regret(_RESAMPLED, given=True)),
     "real_tables-stored": Table("real_tables", tables.final_regret(_STORED, given=True)),
+    "real_seattle": Table("real_seattle", tables.final_regret(_ORDERS_PLAYED, given=True)),
+    "real_planetlab": Table("real_planetlab", tables.final_regret(_ORDERS_PLAYED, given=True)),
 }

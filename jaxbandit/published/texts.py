@@ -7,11 +7,11 @@ import numpy as np
 import xarray as xr
 
 from jaxbandit.analysis import comparison, risk, statistics
-from jaxbandit.analysis.table import percent
+from jaxbandit.analysis.table import percents
 
 LOST = (
-    "Lost: games with R > T Delta / 4, with exact 95 % limits. No game was lost where none is named, except where all "
-    "policies lose their median game; there they are not counted."
+    r"Lost is the share of games with $R > T \Delta / 4$, with exact 95 % limits. It is left out if it is 0, and in "
+    "environments in which every policy loses its median game."
 )
 
 
@@ -43,7 +43,7 @@ def final_text(regret: xr.DataArray, gaps: risk.Gaps | None, unit: float = 1) ->
     found = None if gaps is None else risk.lost(regret, gaps)
     lost = ""
     if found is not None and found[0] > 0:
-        rate, low, high = map(percent, found)
+        rate, low, high = percents(found)
         lost = f"; lost {rate} % [{low}, {high}]"
     return f"{mean_text(last)}{star(last)} ({number(float(np.quantile(last, 0.99)))}{lost})"
 

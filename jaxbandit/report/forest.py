@@ -73,6 +73,8 @@ def panel(findings: Findings, render: Render) -> Panel:
             rounds=int(findings.ds["round"][-1]),
             opened=OPEN,
             quick=findings.quick,
+            asked=not findings.quick and any(len(outcome.verdict.rows) > 1 for outcome in findings.outcomes),
+            intervals=any(math.isfinite(row.low) for outcome in findings.outcomes for row in outcome.verdict.rows),
             kept="regret" in findings.ds,
             tails=any(math.isfinite(one.tail[0]) for one in risks),
             rates=any(math.isfinite(one.lost[0]) for one in risks),

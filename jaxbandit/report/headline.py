@@ -1,6 +1,7 @@
 """The headline: what was found, in sentences, and whether it can be trusted."""
 
 import collections
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from jaxbandit.theory import assumptions
 
 FEW = 8  # fewer seeds than this cause a warning about intervals and tests
 NAMED = 4  # winners that are named in sentences
+NOTHING_CLAIMED = "This is a quick look with few rounds and seeds, so nothing is claimed."
 
 
 class Check(NamedTuple):
@@ -57,8 +59,13 @@ def sentences(findings: Findings) -> Iterator[str]:
             name = marked(attrs, best.policy, [verdict.environment])
             yield (
                 f"{name} has a mean regret of {words.number(best.mean)} in {pretty(verdict.environment)}"
-                f" ({words.limits(best.low, best.high)})."
+                f"{f' ({words.limits(best.low, best.high)})' if math.isfinite(best.low) else ''}."
             )
+        return
+    if findings.stats.sizes["environment"] == 1:
+        yield _of_one(findings)
+        if findings.quick:
+            yield NOTHING_CLAIMED
         return
     best = collections.Counter(outcome.verdict.best.policy for outcome in findings.outcomes)
     usual = collections.Counter(outcome.usual.winner for outcome in findings.outcomes)
@@ -89,7 +96,29 @@ def sentences(findings: Findings) -> Iterator[str]:
     if others > 0:
         yield f"{words.count(others, 'other policy')} {'has' if others == 1 else 'have'} the least mean elsewhere."
     if findings.quick:
-        yield "This is a quick look with few rounds and seeds, so nothing is claimed."
+        yield NOTHING_CLAIMED
+
+
+def _of_one(findings: Findings) -> str:
+    """Returns the finding of the only environment: the least mean, the next one, and the answers to the questions."""
+    (outcome,) = findings.outcomes
+    first, *others = outcome.verdict.rows
+    attrs, place = findings.ds.attrs, outcome.verdict.environment
+    interval = f" ({words.limits(first.low, first.high)})" if math.isfinite(first.low) else ""
+    said = f"{marked(attrs, first.policy, [place])} has the least mean regret in {pretty(place)}, "
+    said += f"{words.number(first.mean)}{interval}."
+    if not others:
+        return said
+    ratio = words.times(others[0].mean, first.mean) if first.mean > 0 else words.number(others[0].mean)
+    said += f" Next is {marked(attrs, others[0].policy, [place])} with {ratio.replace(' ×', ' times as much')}."
+    if "regret" not in findings.ds or findings.quick:
+        return said
+    rival = f"every other{' ranked' if outcome.verdict.stopped or outcome.verdict.missing else ''} policy"
+    if outcome.usual.winner:
+        said += f" In the usual game {marked(attrs, outcome.usual.winner, [place])} surely beats {rival}."
+    else:
+        said += f" The usual game is open {outcome.usual.text}".rstrip() + "."
+    return f"{said} The lower mean is {'claimed' if outcome.mean.winner else 'not claimed'}."
 
 
 def checks(findings: Findings) -> Iterator[Check]:
@@ -118,7 +147,7 @@ def checks(findings: Findings) -> Iterator[Check]:
         text = f"{outside:,} of {pairs:,} pairs outside assumptions" if outside else "all pairs inside assumptions"
         yield Check(not outside, text, "environments")
     counts = seeds[seeds > 0]
-    yield Check(int(counts.min()) >= FEW, f"{_range(counts)} seeds a pair", "all-numbers")
+    yield Check(int(counts.min()) >= FEW, f"{_range(counts)} a pair", "all-numbers")
     fragile = sum(one.fragile for outcome in findings.outcomes for one in outcome.risks.values())
     if fragile:
         yield Check(False, f"{words.count(fragile, 'mean')} on few games ‡", "final-regret")
@@ -132,11 +161,11 @@ def _asked(findings: Findings) -> str:
     rounds = limits.power(float((stats.seeds * lengths).sum()))
     return (
         f"{words.count(stats.sizes['policy'], 'policy')} in {words.count(stats.sizes['environment'], 'environment')}, "
-        f"{int(stats['round'][-1]):,} rounds, {_range(seeds)} seeds a pair: {int(stats.seeds.sum()):,} games, "
+        f"{int(stats['round'][-1]):,} rounds, {_range(seeds)} a pair: {int(stats.seeds.sum()):,} games, "
         f"{rounds} rounds in all."
     )
 
 
 def _range(counts: np.ndarray) -> str:
     low, high = int(counts.min()), int(counts.max())
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return words.count(low, "seed") if low == high else f"{low:,} to {high:,} seeds"

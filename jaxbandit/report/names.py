@@ -7,6 +7,8 @@ from typing import Any
 from jaxbandit.dataset.labels import shown as pretty
 from jaxbandit.theory.assumptions import remark
 
+LONGEST = 24  # letters of a name at the end of a line
+
 
 def head(label: Any) -> str:
     """Returns the name that a label starts with: ``uniinf`` of ``uniinf[initial_scale=4]``."""
@@ -20,20 +22,49 @@ def marked(attrs: Mapping[str, Any], label: Any, environments: Sequence[Any]) ->
 
 
 def short(points: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns names for the ends of lines: the labels, cut if they are long.
+    """Returns names for the ends of lines: the labels, or class and swept values alone if a label is long.
 
     Args:
       points: What ``points.points`` returned.
 
     Example:
-      >>> short([{"label": "uniinf[initial_scale=4]"}])
+      >>> short([{"label": "uniinf[initial_scale=4]", "values": {"initial_scale": 4}}])
       ['uniINF, S₁ = 4']
+      >>> values = {"initial_scale": 4, "threshold_constant": 0.25}
+      >>> short([{"label": "uniinf[initial_scale=4,threshold_constant=0.25]", "title": "uniINF", "values": values}])
+      ['uniINF, 4, 0.25']
     """
-    names = [cut(pretty(point["label"])) for point in points]
+    bare = {point["title"] for point in points if _is_bare(point)}
+    names = [
+        cut(", ".join([point["title"], *map(str, point["values"].values())]))
+        if point.get("title") in bare and point.get("values")
+        else cut(pretty(point["label"]))
+        for point in points
+    ]
     return names if len(set(names)) == len(names) else [cut(pretty(point["label"]), 40) for point in points]
 
 
-def cut(text: str, most: int = 24) -> str:
+def of_bare(points: Sequence[Mapping[str, Any]]) -> str:
+    """Explains the short names that have values alone: which fields these are, class by class; empty if there are none.
+
+    Example:
+      >>> values = {"initial_scale": 4, "threshold_constant": 0.25}
+      >>> of_bare([{"label": "uniinf[initial_scale=4,threshold_constant=0.25]", "title": "uniINF", "values": values}])
+      'The values behind uniINF are initial scale and threshold constant.'
+    """
+    fields = {
+        point["title"]: " and ".join(map(spaced, point["values"]))
+        for point, name in zip(points, short(points), strict=True)
+        if _is_bare(point) and "=" not in name
+    }
+    return " ".join(f"The values behind {title} are {names}." for title, names in fields.items())
+
+
+def _is_bare(point: Mapping[str, Any]) -> bool:
+    return len(pretty(point["label"])) > LONGEST and bool(point.get("values"))
+
+
+def cut(text: str, most: int = LONGEST) -> str:
     """Shortens a text to at most so many letters, in its middle."""
     return text if len(text) <= most else f"{text[: most - most // 3 - 1]}…{text[-(most // 3) :]}"
 

@@ -61,7 +61,7 @@ def write(
       >>> ds = jb.simulate([jb.Uniform(), jb.UCB1()], environment, horizon=100, num_seeds=16)
       >>> with tempfile.TemporaryDirectory() as directory:
       ...     page = report.write(ds, f"{directory}/report.html").read_text(encoding="utf-8")
-      >>> "UCB1 has the least mean regret in 1 of 1 environment" in page
+      >>> "UCB1 has the least mean regret in Bernoulli" in page
       True
     """
     environment = _environment()

@@ -30,7 +30,7 @@ def panel(findings: Findings, data: dict[str, Any], render: Render) -> Panel:
             drawn=len(data["shown"]),
             policies=len(data["policies"]),
             environments=len(data["environments"]),
-            swept=sorted({names.spaced(field) for point in data["policies"] for field in point["values"]}),
+            bare=names.of_bare(data["policies"]),
         ),
     )
 

@@ -15,7 +15,6 @@ from jaxbandit.report.panel import Panel, Render
 from jaxbandit.report.points import DASHES
 from jaxbandit.search.study import Found
 from jaxbandit.search.tables import at_edge, by_horizon, on_edge
-from jaxbandit.theory import bounds
 
 GREY = "#888888"  # visible on light and dark paper
 LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}}
@@ -164,14 +163,11 @@ def _curves(found: Sequence[Found]) -> dict[str, Any]:
     same = all(order.shape == orders[0].shape and np.allclose(order, orders[0], rtol=1e-3) for order in orders)
     for one, look in list(zip(found, looks, strict=True))[: 1 if same else None]:
         if np.isfinite(one.ds.bound.values).all():
-            text = bounds.LABELS["minimax"] + ("" if same else f" ({pretty(one.policy)})")
+            text = "order of the lower bound" + ("" if same else f" ({pretty(one.policy)})")
             colour = GREY if same else look["color"]
             lines.append(_line(text, one.ds.horizon.values, one.ds.bound.values, colour, dash="2px,4px"))
     axes = {name: {"type": "log", "tickformat": ",", "dtick": "D2"} for name in ("xaxis", "yaxis")}
-    figure = _figure(lines, "T", "largest mean pseudo-regret found", **axes)
-    legend = {"orientation": "h", "x": 0, "y": -0.25, "yanchor": "top", "font": {"size": 11}}
-    figure["layout"] |= {"legend": legend, "hovermode": "x unified"}
-    return figure
+    return _figure(lines, "T", "largest mean pseudo-regret found", **axes)
 
 
 def _line(

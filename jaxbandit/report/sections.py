@@ -99,12 +99,41 @@ def _troubles_of_games(findings: Findings) -> Iterator[str]:
         yield "some pairs have only 1 seed, so they have no interval and no test"
     elif least < headline.FEW:
         yield f"intervals and tests rest on {words.count(least, 'seed')}, fewer than {headline.FEW}: take care"
+    yield from _of_broken(findings)
     said = [line for line in str(findings.ds.attrs.get("warnings", "")).splitlines() if line]
-    yield from assumptions.sentences_of(said)
+    yield from assumptions.sentences_of([_labelled(sentence, findings) for sentence in said])
     platforms = str(findings.ds.attrs.get("platforms", "")).split("; ")
     if len(platforms) > 1 and not any("differ in the last bits" in note for note in findings.notes):
         yield f"the cells come from {len(platforms)} platforms: their numbers have the same law"
     yield from findings.notes
+
+
+def _of_broken(findings: Findings) -> Iterator[str]:
+    """Yields a sentence if broken games leave seeds out of the means and tests of an environment."""
+    stats = findings.stats
+    if "regret" not in findings.ds or not (stats.failed > 0).any():
+        return
+    left = []
+    for outcome in findings.outcomes:
+        here = stats.sel(environment=outcome.verdict.environment, policy=[row.policy for row in outcome.verdict.rows])
+        if int(here.failed.clip(min=0).sum()):
+            final = findings.ds.regret.isel(round=-1).sel(environment=here.environment, policy=here.policy)
+            whole = int(final.notnull().all("policy").sum())
+            if whole < int(here.seeds.max()):
+                left.append(f"{whole:,} of {int(here.seeds.max()):,} in {pretty(outcome.verdict.environment)}")
+    if left:
+        yield (
+            "a broken game has no final regret: the means and tests under Final regret use the seeds on which no "
+            f"policy's game broke, {words.listed(left)}"
+        )
+
+
+def _labelled(sentence: str, findings: Findings) -> str:
+    """Returns a sentence on a policy in an environment with the names that the page gives to both."""
+    name, _, rest = sentence.partition(" ")
+    for label, environment in findings.environments.items():
+        rest = rest.replace(repr(environment), pretty(label))
+    return f"{pretty(name)} {rest}"
 
 
 def provenance(findings: Findings | None, render: Render, answers: Answers | None = None, name: str = "") -> str:

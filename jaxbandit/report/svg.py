@@ -5,6 +5,8 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 
+import matplotlib
+import matplotlib.colors
 import numpy as np
 
 from jaxbandit.plots import style
@@ -13,7 +15,8 @@ Numbers = Sequence[float] | np.ndarray
 
 WIDTH, HEIGHT = 420, 280  # of a figure in its own units; a browser scales it to its place
 LEFT, RIGHT, TOP, BOTTOM = 52, 190, 12, 40  # margins; the names of the lines are in the right one
-LETTER = 6.9  # width of a letter of a name
+LETTER = 7  # width of a digit
+SMALL, LARGE = 6.8, 9.6  # width of a small and of a large letter of a name, in the widest usual font
 LINE = 13  # height of a name
 DASHES = {"-": "", "--": "7 4", "-.": "7 3 2 3", ":": "2 3", style.LONG: "12 3 2 3 2 3"}
 DECADES = 1.3  # positive values that span more powers of ten are drawn on a logarithmic axis
@@ -117,7 +120,7 @@ def figure(
       y_title: The text above it.
       marks: Places to mark by a vertical line, each with a text.
     """
-    right = min(RIGHT, 18 + LETTER * max((len(line.name) for line in lines), default=0))
+    right = min(RIGHT, 18 + max((width(line.name) for line in lines), default=0))
     wide, tall = WIDTH - LEFT - right, HEIGHT - TOP - BOTTOM
 
     def across(value: float) -> float:
@@ -142,11 +145,78 @@ def figure(
     for value, text in marks:
         at = across(value)
         out.append(f'<path class="mark-line" d="M{at:.1f} {TOP}V{TOP + tall}"/>')
-        out.append(f'<text class="axis" x="{at + 3:.1f}" y="{TOP - 3}">{html.escape(text)}</text>')
+        # Beside the line on the side that has room: the other side may hold the names.
+        place = f'x="{at - 3:.1f}" text-anchor="end"' if at > LEFT + 0.7 * wide else f'x="{at + 3:.1f}"'
+        out.append(f'<text class="axis" {place} y="{TOP - 3}">{html.escape(text)}</text>')
     for line in reversed(lines):
         out.append(_drawn(line, across, up, y))
     out += _names(lines, across, up, LEFT + wide, tall)
     return "".join([*out, "</g></svg>"])
+
+
+def heat_map(
+    table: np.ndarray,
+    values: Sequence[Sequence[float]],
+    titles: Sequence[str],
+    label: str,
+    mark: Sequence[int] = (-1, -1),
+) -> str:
+    """Draws a table of numbers as coloured cells.
+
+    Args:
+      table: The numbers, rows by columns; NaN is left blank.
+      values: The values of the columns and of the rows.
+      titles: What the columns and the rows are.
+      label: The description for readers who do not see the figure.
+      mark: The column and the row of a cell to frame; -1 for none.
+    """
+    across, down = ([tick(value) for value in some] for some in values)
+    left = max(LEFT - 10, 12 + LETTER * max(map(len, down)))
+    wide, tall = (WIDTH - left - 6) / len(across), (HEIGHT - TOP - BOTTOM) / len(down)
+    shades = _shades(table)
+    out = [f'<svg class="figure" viewBox="0 0 {WIDTH} {HEIGHT + 14}" role="img" aria-label="{html.escape(label)}">']
+    out.append(f'<g transform="translate(0 14)"><text class="axis" x="2" y="-2">{html.escape(titles[1])}</text>')
+    for row, text in enumerate(down):
+        y = TOP + tall * row
+        out.append(f'<text x="{left - 5:.1f}" y="{y + tall / 2 + 4:.1f}" text-anchor="end">{text}</text>')
+        for column in range(len(across)):
+            if not math.isfinite(table[row, column]):
+                continue
+            x, number = left + wide * column, tick(float(f"{table[row, column]:.3g}"))
+            fill, ink = _colours(shades[row, column])
+            out.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide - 1:.1f}" height="{tall - 1:.1f}" fill="{fill}"/>')
+            if LETTER * len(number) < wide and tall > LINE:
+                middle = f'x="{x + wide / 2:.1f}" y="{y + tall / 2 + 4:.1f}" text-anchor="middle"'
+                out.append(f'<text class="in-cell" {middle} style="fill:{ink}">{number}</text>')
+            if (column, row) == tuple(mark):
+                inside = f'x="{x + 1:.1f}" y="{y + 1:.1f}" width="{wide - 3:.1f}" height="{tall - 3:.1f}"'
+                out.append(f'<rect class="cell-mark" {inside} fill="none" stroke="{ink}" stroke-width="2"/>')
+    every = math.ceil(LETTER * max(map(len, across)) / wide)
+    for column in range(0, len(across), every):
+        x = left + wide * (column + 0.5)
+        out.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{across[column]}</text>')
+    under = f'x="{left + wide * len(across) / 2:.1f}" y="{HEIGHT - 6}" text-anchor="middle"'
+    out.append(f'<text class="axis" {under}>{html.escape(titles[0])}</text>')
+    return "".join([*out, "</g></svg>"])
+
+
+def _shades(table: np.ndarray) -> np.ndarray:
+    """Returns the places of numbers on a scale of colours, from 0 to 1: logarithmic if they span much."""
+    finite = table[np.isfinite(table)]
+    if finite.min() > 0 and finite.max() > 10 * finite.min():
+        table, finite = np.log(table), np.log(finite)
+    return (table - finite.min()) / ((finite.max() - finite.min()) or 1.0)
+
+
+def _colours(shade: float) -> tuple[str, str]:
+    """Returns the colour of a cell, and black or white for the number in it."""
+    fill = matplotlib.colors.to_hex(matplotlib.colormaps[style.HEAT](float(shade)))
+    return fill, max("#000000", "#ffffff", key=lambda ink: style.contrast(ink, fill))
+
+
+def width(name: str) -> float:
+    """Returns the room that a name takes at the end of a line, in the units of a figure."""
+    return sum(LARGE if letter.isupper() else SMALL for letter in name)
 
 
 def _drawn(line: Line, across, up, y: Axis) -> str:

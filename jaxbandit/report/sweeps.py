@@ -1,6 +1,7 @@
-"""Final regret over a swept value, with the default marked: one figure for every environment or policy class."""
+"""Final regret over one swept value or two, with the default marked: a figure for every environment or policy class."""
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,7 @@ from jaxbandit.types import public_fields
 
 MOST = 12  # figures
 LINES = 10  # lines of a figure
+CELLS = 150  # cells of a map; larger ones are drawn by the page's script alone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,22 +45,28 @@ class Sweep:
 def panel(findings: Findings, data: dict[str, Any], render: Render) -> Panel | None:
     """Makes the panel of sweeps and the heat map; returns None if there is neither."""
     found = [sweep for side in ("policy", "environment") for sweep in sweeps(data, side)]
-    figures = {}
-    for sweep in found:
-        for title, figure in _figures(findings, data, sweep):
-            if len(figures) < MOST:
-                figures[title] = figure
+    planes = [plane for side in ("policy", "environment") for plane in plane_sweeps(data, side)]
+    lines = dict(itertools.islice(((t, f) for sweep in found for t, f in _figures(findings, data, sweep)), MOST))
+    maps = dict(
+        itertools.islice(((t, f) for plane in planes for t, f in _maps(findings, data, plane)), MOST - len(lines))
+    )
     heat = shows_heat(data)
-    if not figures and not heat:
+    if not lines and not maps and not heat:
         return None
     shown = {
-        "figures": figures,
+        "figures": lines | maps,
+        "lines": bool(lines),
+        "maps": bool(maps),
+        "bare": names.of_bare(data["policies"]),
+        "dashed": any("stroke-dasharray" in figure for figure in lines.values()),
+        "band": data["band"],
         "heat": heat,
-        "default": any(sweep.default is not None for sweep in found),
+        "default": any('class="mark-line"' in figure for figure in lines.values()),
+        "default_cell": any('class="cell-mark"' in figure for figure in maps.values()),
         "rounds": data["rounds"][-1],
         "stopped": any(verdict.stopped for verdict in findings.verdicts),
     }
-    return Panel("Over the swept values" if found else "At a glance", render("sweeps.html", **shown))
+    return Panel("Over the swept values" if found or planes else "At a glance", render("sweeps.html", **shown))
 
 
 def shows_heat(data: dict[str, Any]) -> bool:
@@ -86,6 +94,69 @@ def sweeps(data: dict[str, Any], side: str) -> list[Sweep]:
         order = sorted(mine, key=values.__getitem__)
         found.append(Sweep(side, name, field, order, [float(values[n]) for n in order], _default(side, name, field)))
     return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Plane:
+    """Two swept numbers of a class.
+
+    Attributes:
+      side: ``"policy"`` or ``"environment"``.
+      name: The class.
+      fields: The two swept fields, across and down.
+      values: Their values in order, across and down.
+      places: The numbers of the points by their two values.
+      defaults: The values that the class has if none are given; None if one must be given.
+    """
+
+    side: str
+    name: str
+    fields: tuple[str, str]
+    values: tuple[list[float], list[float]]
+    places: dict[tuple[float, float], int]
+    defaults: tuple[float | None, float | None]
+
+
+def plane_sweeps(data: dict[str, Any], side: str) -> list[Plane]:
+    """Returns the classes of a side of which exactly two fields, both numbers, are swept."""
+    points = data["policies" if side == "policy" else "environments"]
+    found = []
+    for name in dict.fromkeys(point["name"] for point in points):
+        mine = {n: point["values"] for n, point in enumerate(points) if point["name"] == name}
+        fields = list(dict.fromkeys(field for values in mine.values() for field in values))
+        if len(fields) != 2 or len(mine) > CELLS:
+            continue
+        if not all(isinstance(values.get(field), int | float) for values in mine.values() for field in fields):
+            continue
+        across, down = fields
+        places = {(float(values[across]), float(values[down])): n for n, values in mine.items()}
+        values = (sorted({a for a, _ in places}), sorted({b for _, b in places}))
+        if len(values[0]) * len(values[1]) <= CELLS:
+            defaults = (_default(side, name, across), _default(side, name, down))
+            found.append(Plane(side, name, (across, down), values, places, defaults))
+    return found
+
+
+def _maps(findings: Findings, data: dict[str, Any], plane: Plane):
+    """Yields title and map: a swept policy has one for each environment, a swept environment one for each policy."""
+    mean = findings.stats.isel(round=-1).transpose("policy", "environment", ...).regret_mean.values
+    if plane.side == "policy":
+        name = names.pretty(plane.name)
+        finals = {f"{name} in {one['shown']}": mean[:, e] for e, one in enumerate(data["environments"])}
+    else:
+        over = f"in {names.pretty(plane.name)}"
+        finals = {f"{data['policies'][p]['shown']} {over}": mean[p] for p in data["shown"][:LINES]}
+    fields = [names.spaced(field) for field in plane.fields]
+    across, down = plane.values
+    for title, final in finals.items():
+        table = np.array(
+            [[final[plane.places[a, b]] if (a, b) in plane.places else np.nan for a in across] for b in down]
+        )
+        if np.isfinite(table).any():
+            pairs = zip(plane.values, plane.defaults, strict=True)
+            mark = [values.index(at) if at in values else -1 for values, at in pairs]
+            label = f"Final mean regret over {fields[0]} and {fields[1]}"
+            yield title, svg.heat_map(table, plane.values, fields, label, mark)
 
 
 def _default(side: str, name: str, field: str) -> float | None:

@@ -1,7 +1,9 @@
 """The comparison of a study with its directory: wanted cells, stored cells, and the manifest."""
 
+import contextlib
 import dataclasses
 import functools
+import pathlib
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -95,14 +97,20 @@ class Campaign:
         return list(named.values())
 
     def check_disk(self, todo: Sequence[Cell]) -> None:
-        """Raises ``StoreError`` if the files of the missing cells are larger than the free disk space."""
-        free, needed = limits.free_disk(self.store.directory), 0
-        for cell in todo:
-            arms, before = cell.pair.environment.num_arms, len(cell.before.rounds) if cell.before else 0
-            needed += limits.file_bytes(arms, cell.num_seeds, len(cell.rounds) - before, 1, self.whole)
+        """Raises ``StoreError`` if the files of the missing cells do not fit into the free disk space.
+
+        A cell that continues an earlier one is written whole, and the earlier one is deleted after the last cell. Parts
+        and checkpoints are deleted as their cells are written, so their space counts as free.
+        """
+        free = limits.free_disk(self.store.directory) + sum(map(_size, unfinished.files(self.store)))
+        needed = sum(
+            limits.file_bytes(cell.pair.environment.num_arms, cell.num_seeds, len(cell.rounds), 1, self.whole)
+            for cell in todo
+        )
         if needed > free:
+            games = sum(cell.num_seeds for cell in todo)
             raise StoreError(
-                f"the {len(todo):,} cells that are left need at least {limits.size(needed)}, but "
+                f"the {games:,} games in {len(todo):,} cells that are left need at least {limits.size(needed)}, but "
                 f"{self.store.directory} has {limits.size(free)} of free disk space; make room, lower num_seeds or "
                 "record, or give another directory with --out"
             )
@@ -291,6 +299,12 @@ def _same_version(header: Header) -> bool:
 def _continues(new: Header, old: Header) -> bool:
     same = (new.first, new.last) == (old.first, old.last) and len(new.rounds) > len(old.rounds)
     return same and new.rounds[: len(old.rounds)] == old.rounds and new.has_state >= old.has_state
+
+
+def _size(path: pathlib.Path) -> int:
+    with contextlib.suppress(OSError):  # another process has just deleted it
+        return path.stat().st_size
+    return 0
 
 
 def _number(value: float | None) -> float:

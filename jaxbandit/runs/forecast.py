@@ -66,6 +66,8 @@ def plan(study: Study, directory: str | os.PathLike | None = None, *, engine: En
     with tempfile.TemporaryDirectory() if directory is None else contextlib.nullcontext(directory) as place:
         campaign = Campaign(study, Store(place), report, way=engine.way if engine else None)
     todo, config = campaign.todo(), engine or Engine()
+    if directory is not None:
+        campaign.check_disk(todo)
     groups = played_together(todo)
     timing, run_seconds, disk = Timing(), 0.0, 0
     with jax.enable_x64(study.dtype == "float64"):

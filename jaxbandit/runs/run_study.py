@@ -63,6 +63,7 @@ def run(
         way = engine.way if engine else None
         campaign = Campaign(study, store, report, team.any_platform, way, mend=team.leads)
         campaign.set_aside_damaged()
+        campaign.check_disk(campaign.todo())
         if team.leads:
             campaign.write_manifest()
         while todo := campaign.todo():

@@ -1,11 +1,12 @@
 """The searches of a study file: every policy tuned, and every environment's worst instance for every policy."""
 
 import dataclasses
+import itertools
 import os
 import pathlib
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,9 @@ def tune_study(
     policies = list(_policies(study))
     for _, make in policies:
         box_of(make(at_horizon(points[0], study.horizon), study.horizon), section.parameters)  # before any game
+    paths = _paths(directory, {(name,): f"tune-{safe_name(name)}.nc" for name, _ in policies})
     for name, make in policies:
-        path = directory / f"tune-{safe_name(name)}.nc"
+        path = paths[(name,)]
         ds = tune(
             make,
             environments,
@@ -78,10 +80,12 @@ def worst_study(
     settings = {name: value for name, value in dict(section).items() if name not in ("parameters", "horizons")}
     grids = study.resolved.labelled_environments()
     names, points = labels(grids), [point for _, grid in grids for point in grid.points]
+    sides = itertools.product(names, [policy for policy, _ in _policies(study)])
+    paths = _paths(directory, {(p, e): f"worst-{safe_name(p)}-{safe_name(e)}.nc" for e, p in sides})
     for name, environment in zip(names, points, strict=True):
         family = Family(_before_the_horizon(study, environment), section.parameters)
         for policy, make in _policies(study):
-            path = directory / f"worst-{safe_name(policy)}-{safe_name(name)}.nc"
+            path = paths[(policy, name)]
             ds = worst(
                 make,
                 family,
@@ -144,6 +148,17 @@ def _problems(ds: xr.Dataset) -> Iterator[str]:
         if name not in ds.attrs:
             yield f"it lacks the attribute `{name}`"
     yield from form.attribute_problems(ds.attrs, (*texts, "title", "study", "objective"), wholes)
+
+
+def _paths(directory: pathlib.Path, names: Mapping[tuple[str, ...], str]) -> dict[tuple[str, ...], pathlib.Path]:
+    """Returns the file of each search, by its labels; raises ``ValueError`` if two would share one on some disk."""
+    seen: dict[str, tuple[str, ...]] = {}
+    for search, name in names.items():
+        first = seen.setdefault(name.casefold(), search)
+        if first != search:
+            one, other = (" in ".join(map(repr, labels)) for labels in (first, search))
+            raise ValueError(f"the searches of {one} and of {other} need the same file, {name}; give one another label")
+    return {search: directory / name for search, name in names.items()}
 
 
 def _labelled(study: Study, policy: str, environment: str, ds: xr.Dataset, path: pathlib.Path) -> Found:

@@ -12,6 +12,7 @@ from jaxbandit import outputs
 from jaxbandit.engine import Engine, way_of
 from jaxbandit.random import PRNG
 from jaxbandit.sensitivity import tables
+from jaxbandit.sensitivity.design import sampler
 from jaxbandit.sensitivity.kept import Kept
 from jaxbandit.sensitivity.local import local
 from jaxbandit.sensitivity.morris import morris
@@ -71,25 +72,28 @@ def run(
         )
     section, pairs, store = study.sensitivity, pairs_of(study, None), Store(directory)
     platforms = {"platform": _platform(study, pairs, engine.way if engine else None)}
+    asked = _asked(study, section)
+    keys = {kind: digest(first_names(_about(kind, study, section, pairs) | platforms)) for kind in asked}
     store.prepare()
     folder = outputs.folder_in(store.directory, FOLDER)
     results = {}
     with store.locked():
         folder.mkdir(exist_ok=True)
+        kept = {kind: _read(folder / f"{kind}.nc") for kind in asked}
+        stored = {kind for kind, ds in kept.items() if ds is not None and ds.attrs.get("key") == keys[kind]}
+        for kind in asked.keys() - stored - {"local"}:
+            sampler(kind)  # a missing package is an error before anything is played
         text = "" if study.held_tables() else study.toml()
         if text:
             store.write(folder / STUDY, text.encode())
-        for kind, play in _asked(study, section).items():
-            path, key = folder / f"{kind}.nc", digest(first_names(_about(kind, study, section, pairs) | platforms))
-            kept = _read(path)
-            there = kept is not None and kept.attrs.get("key") == key
+        for kind, play in asked.items():
             if notice:
-                notice(kind, there)
-            if not there:
+                notice(kind, kind in stored)
+            if kind not in stored:
                 about = {"jaxbandit": __version__, "commit": commit(), "quick": int(study.is_quick)}
-                finished = Kept(store.directory, kind, key)
-                ds = play(engine, finished).assign_attrs(title=study.title, key=key, study=text, **about)
-                store.write(path, seal.dataset_bytes(ds))
+                finished = Kept(store.directory, kind, keys[kind])
+                ds = play(engine, finished).assign_attrs(title=study.title, key=keys[kind], study=text, **about)
+                store.write(folder / f"{kind}.nc", seal.dataset_bytes(ds))
                 finished.forget()
             results[kind] = load(directory)[kind]
     return results

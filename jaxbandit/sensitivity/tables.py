@@ -95,8 +95,9 @@ def remarks(ds: xr.Dataset) -> Iterator[str]:
     if failed:
         yield f"broken games: {failed:,}, whose state was not finite (see `failed`)"
     if ds.attrs["kind"] == "Sobol' indices":
-        share = ds.noise_variance / (ds.noise_variance + ds.variance)
-        yield f"noise was at most {100 * float(share.max()):.1f} % of the variance over the box and has been subtracted"
+        share = 100 * float((ds.noise_variance / (ds.noise_variance + ds.variance)).max())
+        size = "less than 0.1" if share < 0.1 else f"at most {share:.1f}"
+        yield f"noise was {size} % of the variance over the box and has been subtracted"
 
 
 def rows(ds: xr.Dataset) -> list[dict[str, Any]]:

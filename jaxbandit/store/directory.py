@@ -17,6 +17,7 @@ import os
 import pathlib
 import shutil
 import socket
+import stat
 import threading
 import time
 import warnings
@@ -207,6 +208,9 @@ class Store:
         try:
             # A raw descriptor: a buffered file would write once more while it is closed.
             lock = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
+            if not stat.S_ISREG(os.fstat(lock).st_mode):
+                os.close(lock)
+                raise OSError(0, "it is no regular file")
         except OSError as error:
             reason = "it is a link" if path.is_symlink() else error.strerror
             raise StoreError(f"cannot open {path} ({reason}); give another directory with --out") from None

@@ -28,6 +28,9 @@ _LINE = b"\njaxbandit sha256 "
 _LENGTH = len(_LINE) + 64 + 1
 _JSON_TAIL = re.compile(rb',\n "sha256": "([0-9a-f]{64})"\n}\Z')
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # opens a pipe without waiting; Windows
+_LINKS = 1_000  # most arrays of a file: this package writes a few dozen
+_PACKED = 1_000  # bytes of an array for each byte of its file; compression saves no more
 _END_AT = {0: 40, 1: 44, 2: 28, 3: 28}  # by version of HDF5's superblock: the place of the recorded length
 
 
@@ -104,36 +107,56 @@ def opened(content: bytes) -> Iterator[Any]:
     """Opens verified bytes with HDF5, in memory, so that nothing can change between the comparison and the reading.
 
     Raises ``BadFileError`` if numbers lie outside of these bytes, or would take more memory than this machine has. An
-    array of HDF5 may name any file of the machine as the place of its numbers, and this package writes no such array.
+    array of HDF5 may name any file of the machine as the place of its numbers, may be much larger than its file, and
+    may lie in groups so deep that HDF5 ends the process. This package writes no such array.
     """
     import h5py
 
     with h5py.File(io.BytesIO(content), "r") as file:
-        if wrong := next(_elsewhere(file.id), None):
+        if wrong := next(_unusable(file.id, len(content)), None):
             raise BadFileError(f"cannot be used: {wrong}")
         yield file
 
 
-def _elsewhere(file: Any) -> Iterator[str]:
-    """Yields why the numbers of an HDF5 file are not all in it, or do not fit into memory."""
-    from h5py import h5d, h5l, h5o  # pyright: ignore[reportAttributeAccessIssue] (compiled)
+def _unusable(file: Any, length: int) -> Iterator[str]:
+    """Yields why an HDF5 file of that many bytes is not read: its numbers, its groups, or its links."""
+    from h5py import h5d, h5g, h5l, h5o  # pyright: ignore[reportAttributeAccessIssue] (compiled)
 
     links: list[tuple[bytes, Any]] = []
-    file.links.visit(lambda name, info: links.append((name, info.type)), info=True)
+
+    def look(group: bytes, before: bytes) -> None:
+        """Appends the links of a group, until there are too many."""
+
+        def add(name: bytes, info: Any) -> bool | None:
+            links.append((before + name, info.type))
+            return len(links) > _LINKS or None
+
+        file.links.iterate(add, obj_name=group, info=True)
+
+    look(b".", b"")
     total = 0
-    for name, kind in links:
+    for name, kind in links:  # which grows by the links of the groups
+        shown = repr(name.decode(errors="replace"))
+        if len(links) > _LINKS:
+            yield f"it has more than {_LINKS:,} arrays"
         if kind != h5l.TYPE_HARD:
-            yield f"{name.decode(errors='replace')!r} in it is a link"
+            yield f"{shown} in it is a link"
             continue
         array = h5o.open(file, name)
+        if isinstance(array, h5g.GroupID):
+            if b"/" in name:
+                yield f"{shown} in it is a group inside a group"
+            look(name, name + b"/")
         if not isinstance(array, h5d.DatasetID) or array.get_offset() is not None:  # a place in this file
             continue
         made = array.get_create_plist()
         if made.get_layout() == h5d.VIRTUAL or made.get_external_count():
-            yield f"the numbers of {name.decode(errors='replace')!r} lie in another file"
+            yield f"the numbers of {shown} lie in another file"
         total += array.get_space().get_simple_extent_npoints() * array.get_type().get_size()
     if total > total_memory():
         yield f"its arrays would take {total:,} bytes, and this machine has {total_memory():,.0f}"
+    if total > _PACKED * length:
+        yield f"its arrays would take {total:,} bytes, and the file has {length:,}"
 
 
 def dataset_bytes(ds: "xr.Dataset") -> bytes:
@@ -144,12 +167,17 @@ def dataset_bytes(ds: "xr.Dataset") -> bytes:
 def read_bytes(path: pathlib.Path) -> bytes:
     """Reads a regular file; raises ``BadFileError`` for a pipe or device, and for a file larger than memory."""
     try:
-        about = os.stat(path)
-        if not stat.S_ISREG(about.st_mode):
-            raise BadFileError("is no regular file")
-        if about.st_size > total_memory():
-            raise MemoryError
-        return path.read_bytes()
+        handle = os.open(path, os.O_RDONLY | _NO_WAIT)
+        try:  # nobody can put a pipe in the place of an open file
+            about = os.fstat(handle)
+            if not stat.S_ISREG(about.st_mode):
+                raise BadFileError("is no regular file")
+            if about.st_size > total_memory():
+                raise MemoryError
+            with open(handle, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            os.close(handle)
     except FileNotFoundError:
         raise
     except MemoryError:

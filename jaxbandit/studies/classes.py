@@ -73,7 +73,7 @@ def _imported(name: str, target: str, section: str, directory: pathlib.Path) -> 
         found = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except Exception as error:  # the user's module may raise anything
+    except (Exception, SystemExit) as error:  # the user's module may raise anything, or be a script that ends
         why = error if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
         raise ValueError(
             f"cannot load {name!r} in [[{section}]]: {why}; write package.module:Class, installed or beside the study"

@@ -1,6 +1,5 @@
 """The size of a study, estimated before anything is built: studies that no machine can play are refused in words."""
 
-import contextlib
 import dataclasses
 import math
 import os
@@ -41,21 +40,21 @@ class Need:
     seconds: float
 
 
-def need(sizes: dict[str, int], summary: bool) -> Need:
-    """Estimates what a study needs; ``sizes`` has the keys of ``LARGE``."""
+def need(sizes: dict[str, int], games: int, mean_arms: float, summary: bool) -> Need:
+    """Estimates what a study needs; ``sizes`` has the keys of ``LARGE``, and the largest number of seeds and arms."""
     pairs = sizes["policies"] * sizes["environments"]
-    games, rounds = pairs * sizes["num_seeds"], min(sizes["record"], sizes["horizon"])
+    rounds = min(sizes["record"], sizes["horizon"])
     cells = pairs * -(-sizes["num_seeds"] // CELL_SEEDS)
     row = rounds * 8 * (2 + sizes["arms"])
     memory = pairs * PAIR_BYTES + cells * CELL_BYTES + COPIES * row * min(sizes["num_seeds"], BLOCK_SEEDS)
-    disk = file_bytes(sizes["arms"], games, rounds, cells, summary)
-    seconds = games * sizes["horizon"] * sizes["arms"] / RATE / (os.cpu_count() or 1)
+    disk = file_bytes(mean_arms, games, rounds, pairs, summary)
+    seconds = games * sizes["horizon"] * mean_arms / RATE / (os.cpu_count() or 1)
     return Need(games, memory + 24 * sizes["record"], disk, seconds)
 
 
-def file_bytes(arms: int, games: int, rounds: int, cells: int, summary: bool) -> int:
+def file_bytes(arms: float, games: int, rounds: int, cells: int, summary: bool) -> int:
     """Returns the least size of the files that hold these recorded rounds of these games."""
-    return cells * rounds * 8 * (2 + arms) + 8 * games if summary else games * rounds * (16 + 4 * arms)
+    return int(cells * rounds * 8 * (2 + arms) + 8 * games if summary else games * rounds * (16 + 4 * arms))
 
 
 def check_is_study(given: Any, function: str) -> None:
@@ -65,47 +64,59 @@ def check_is_study(given: Any, function: str) -> None:
 
 
 def check(
-    study: Any, policies: Sequence[Entry], environments: int, arms: int = 1, directory: pathlib.Path | None = None
+    study: Any,
+    policies: Sequence[Entry],
+    environments: int,
+    arms: int = 1,
+    all_arms: int = 0,
+    directory: pathlib.Path | None = None,
 ) -> Need:
     """Returns what a study needs; raises ``ValueError`` with the value to change if that cannot be played here.
+
+    Whether the missing cells fit into the free disk space is known only when they are listed. Here a study is refused
+    if its results are larger than the whole disk.
 
     Args:
       study: The study.
       policies: The entries of its policies.
       environments: The number of its environments, as far as it is known by then.
-      arms: Their number of arms, as far as it is known by then.
-      directory: The results directory; its files and its free disk space count. None leaves the disk out.
+      arms: Their largest number of arms, as far as it is known by then.
+      all_arms: The sum of their numbers of arms; 0 if it is not known by then.
+      directory: The results directory, whose disk counts; None leaves the disk out.
     """
-    record = study.record
+    record, summary = study.record, study.keep == "summary"
     if isinstance(record, int) and record <= LARGE["record"]:
         record = recorded_rounds(study.horizon, record)  # fewer, if early ones coincide
+    least = [entry.options.get("num_seeds", study.num_seeds) for entry in policies]
+    most = [_most_seeds(study, entry) for entry in policies]
     sizes = {
-        "num_seeds": max((entry.options.get("num_seeds", study.num_seeds) for entry in policies), default=1),
+        "num_seeds": max(least, default=1),
         "horizon": study.horizon,
         "record": record if isinstance(record, int) else len(record),
         "policies": sum(entry.count for entry in policies),
         "environments": environments,
         "arms": arms,
     }
+
+    def need_of(seeds: Sequence[int]) -> Need:
+        games = environments * sum(entry.count * count for entry, count in zip(policies, seeds, strict=True))
+        return need(sizes, games, max(all_arms / environments, 1) if environments else 1, summary)
+
+    needs = at_least = need_of(least)
     seeds = "num_seeds"
-    most = max((_most_seeds(study, entry) for entry in policies), default=0)
-    least = need(sizes, study.keep == "summary")
-    if most > max(sizes[seeds], LARGE[seeds]):
-        seeds, sizes["num_seeds"] = "max_seeds", most
-    needs, memory = need(sizes, study.keep == "summary"), total_memory()
-    free = None if directory is None else free_disk(directory)
-    fits = free is None or needs.disk_bytes <= free or needs.disk_bytes <= free + _stored(directory)
-    if needs.memory_bytes <= memory and needs.seconds <= YEARS and fits:
-        return least
+    if max(most, default=0) > max(sizes[seeds], LARGE[seeds]):
+        seeds, sizes["num_seeds"] = "max_seeds", max(most)
+        needs = need_of([max(both) for both in zip(least, most, strict=True)])
+    memory, disk = total_memory(), None if directory is None else whole_disk(directory)
+    if needs.memory_bytes <= memory and needs.seconds <= YEARS and (disk is None or needs.disk_bytes <= disk):
+        return at_least
     key = max(LARGE, key=lambda name: sizes[name] / LARGE[name])
     named = seeds if key == "num_seeds" else key
-    advice = f"lower {'the number of ' * (key in ('policies', 'environments', 'arms'))}{named} (now {sizes[key]:,})"
-    if needs.memory_bytes <= memory and needs.seconds <= YEARS and sizes[key] <= LARGE[key]:  # an ordinary study
-        advice = f"make room in {directory}, or give a directory on another disk with --out"
-    there = f"{size(memory)} of memory" + ("" if free is None else f" and {size(free)} of free disk space")
+    there = f"{size(memory)} of memory" + ("" if disk is None else f" and a disk of {size(disk)}")
     raise ValueError(
         f"this study is too large: {needs.games:,} games need at least {size(needs.memory_bytes)} of memory, "
-        f"{size(needs.disk_bytes)} of disk space and {duration(needs.seconds)}, but here are {there}; {advice}"
+        f"{size(needs.disk_bytes)} of disk space and {duration(needs.seconds)}, but here are {there}; "
+        f"lower {'the number of ' * (key in ('policies', 'environments', 'arms'))}{named} (now {sizes[key]:,})"
     )
 
 
@@ -117,22 +128,24 @@ def _most_seeds(study: Any, entry: Entry) -> int:
 
 def free_disk(directory: pathlib.Path) -> float:
     """Returns the free space where a directory is or would be, in bytes; infinite if it is not known."""
+    usage = _disk(directory)
+    return math.inf if usage is None else usage.free
+
+
+def whole_disk(directory: pathlib.Path) -> float:
+    """Returns the size of the disk where a directory is or would be, in bytes; infinite if it is not known."""
+    usage = _disk(directory)
+    return math.inf if usage is None else usage.total
+
+
+def _disk(directory: pathlib.Path) -> Any:
     for place in (directory.absolute(), *directory.absolute().parents):
         if place.exists():
             try:
-                return shutil.disk_usage(place).free
+                return shutil.disk_usage(place)
             except OSError:
                 break
-    return math.inf
-
-
-def _stored(directory: pathlib.Path | None) -> int:
-    """Returns the size of the files in a results directory."""
-    found = 0
-    for path in directory.glob("*/*") if directory else ():
-        with contextlib.suppress(OSError):  # a file that has just been renamed
-            found += path.stat().st_size
-    return found
+    return None
 
 
 def duration(seconds: float) -> str:

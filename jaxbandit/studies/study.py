@@ -216,8 +216,8 @@ class Study(pydantic.BaseModel):
 
     def check_size(self, directory: pathlib.Path | None = None) -> limits.Need:
         """Returns what the study needs; raises ``ValueError`` if this machine, or the directory's disk, lacks it."""
-        arms = max(point.num_arms for point in self.resolved.points)
-        return limits.check(self, self.resolved.policies, len(self.resolved.points), arms, directory)
+        arms = [point.num_arms for point in self.resolved.points]
+        return limits.check(self, self.resolved.policies, len(arms), max(arms), sum(arms), directory)
 
     def _resolve(self) -> Resolved:
         """Reads all entries and makes their policies and environments, so that a bad value is found before any game."""
@@ -242,7 +242,7 @@ class Study(pydantic.BaseModel):
             for table in self._environment_tables()
         ]
         count, arms = sum(entry.count for entry in environments), max(entry.arms for entry in environments)
-        limits.check(self, policies, count, arms)
+        limits.check(self, policies, count, arms, sum(entry.count * entry.arms for entry in environments))
         grids = [(entry, for_run(entry.grid(), self._last_round(entry.name))) for entry in environments]
         return Resolved.of(policies, grids, self.horizon)
 
@@ -258,7 +258,7 @@ class Study(pydantic.BaseModel):
         last = int(recorded_rounds(self.horizon, self.record)[-1])
         return min(last, self._table_rounds or last) if name == "replay" else last
 
-    @pydantic.field_validator("horizon", "num_seeds", "seed", "max_seeds", "precision", mode="before")
+    @pydantic.field_validator("horizon", "num_seeds", "seed", "max_seeds", "precision", "record", mode="before")
     @classmethod
     def _checked(cls, value: Any, info: pydantic.ValidationInfo) -> Any:
         check_number(str(info.field_name), value)

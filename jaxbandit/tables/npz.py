@@ -79,18 +79,24 @@ def tables_in(path: pathlib.Path) -> list[str]:
 
 
 def _heads(archive: zipfile.ZipFile) -> dict[str, Head]:
-    """Returns the header of every array of an archive; other members are left out, except one named ``losses``."""
-    found = {}
+    """Returns the header of every array of an archive; other members are left out, except one named ``losses``.
+
+    If there is no array at all, then the error of the first member says why.
+    """
+    found, odd = {}, None
     for entry in archive.infolist():
         name = entry.filename.removesuffix(".npy")
         try:
             with archive.open(entry) as file:
                 one = head(file)
-        except _ODD:
-            if name != "losses":
-                continue
-            raise
+        except _ODD as error:
+            if name == "losses":
+                raise
+            odd = odd or error
+            continue
         found[name] = Head(one.shape, max(one.size, entry.file_size))
+    if odd and not found:
+        raise odd
     return found
 
 

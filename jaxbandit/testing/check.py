@@ -31,9 +31,9 @@ class Checked:
     Attributes:
       subject: The policy or environment, as text.
       kind: ``"policy"`` or ``"environment"``.
-      found: What each check that holds has found, by its name.
-      failed: What each check that does not hold says, by its name.
-      waiting: The names of the checks that were not made, because they build on one that does not hold.
+      found: Findings of the checks that hold, by name.
+      failed: Messages of the checks that fail, by name.
+      waiting: Names of the checks that were not made, because they build on one that fails.
     """
 
     subject: str

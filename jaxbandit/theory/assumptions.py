@@ -1,4 +1,4 @@
-"""Checks of assumptions: what the theorems about a policy need, against what an environment declares."""
+"""Checks of assumptions: the needs of a policy's theorems against the properties that an environment declares."""
 
 import json
 import math
@@ -22,7 +22,7 @@ CHECKED = (
 
 
 class Pair(NamedTuple):
-    """A policy in an environment, by what a check needs.
+    """A policy in an environment, with the facts that a check needs.
 
     Attributes:
       name: The policy's registry name; a policy without a row in ``GUARANTEES`` is checked for a given moment only.
@@ -43,7 +43,7 @@ class Violation(NamedTuple):
     """A violated assumption.
 
     Attributes:
-      sentence: The policy, the environment, and what is violated.
+      sentence: The policy, the environment, and the violated assumption.
       outside: Whether no promise is left; if not, the bound against an adversary still holds.
     """
 

@@ -72,26 +72,26 @@ APE2_EXPONENTIAL = Guarantee(
     worst=_APE2_WORST,
     given=("α", "unit"),
     assumes=("given order", "stochastic"),
-    note="of the perturbations weibull (the default), gamma and gumbel; pareto and frechet have another row",
+    note="for Weibull (the default), gamma and Gumbel perturbations, unless another one is named",
 )
 APE2_HEAVY = dataclasses.replace(
     APE2_EXPONENTIAL,
     stochastic=Order(
-        "e^σ + Σ Δ^(−1/(α−1)) (T Δ^(α/(α−1)) log K)^(α/((α−1) a)), a = max(log K, α²/(α−1))",
+        "e^σ + Σ Δ^(−1/(α−1)) (T Δ^(α/(α−1)) log K)^(α/((α−1) a))",
         r"e^\sigma + \sum_i \Delta_i^{-\frac{1}{\alpha-1}} (T \Delta_i^{\frac{\alpha}{\alpha-1}} \log K)"
-        r"^{\frac{\alpha}{(\alpha-1) a}}, \; a = \max(\log K, \tfrac{\alpha^2}{\alpha-1})",
+        r"^{\frac{\alpha}{(\alpha-1) a}}",
         exponent=_pareto_exponent,
         optimal=False,
-        note="the paper's a = log K is admissible only if log K >= α²/(α−1), which is K >= 55 at the least",
+        note="a = max(log K, α²/(α−1)); the paper has a = log K, which needs log K ≥ α²/(α−1) and thus K ≥ 55",
     ),
-    note="of the perturbations pareto and frechet",
+    note="for Pareto and Fréchet perturbations",
 )
 
 GUARANTEES: dict[str, Guarantee] = {
     "ada_hedge": Guarantee(
         adversarial=Order("(M−m) √(K T log K)", r"(M - m) \sqrt{K T \log K}", exponent=_root),
         assumes=("range", "oblivious"),
-        note="m and M are unknown: neither the unit nor the origin of the losses is given",
+        note="m and M bound the losses, and the policy is given neither",
     ),
     "ada_tinf": Guarantee(
         adversarial=dataclasses.replace(
@@ -113,8 +113,8 @@ GUARANTEES: dict[str, Guarantee] = {
         assumes=("symmetric", "stochastic"),
         note="the noise needs no moment",
     ),
-    "delayed": Guarantee(note="no bound of the policy inside covers delays"),
-    "doubling": Guarantee(note="a power of T in the bound of the policy inside stays, and log T becomes log^2 T"),
+    "delayed": Guarantee(note="the bounds of the policy that is delayed do not cover delays"),
+    "doubling": Guarantee(note="a bound of order T^p keeps its order, and log T becomes log² T"),
     "exp3": Guarantee(adversarial=ROOT_LOG_K, given=("unit",), assumes=_UNIT),
     "exp3_plus_plus": Guarantee(
         stochastic=Order("Σ log² T/Δ", r"\sum_i \log^2 T / \Delta_i", exponent=_log, optimal=False),
@@ -174,8 +174,8 @@ GUARANTEES: dict[str, Guarantee] = {
             r"\sum_i (\sigma^\alpha/\Delta_i)^{\frac{1}{\alpha-1}}"
             r" \log\bigl(\tfrac{T}{K} (\Delta_i/\sigma)^{\frac{\alpha}{\alpha-1}}\bigr)",
             exponent=_log,
-            note="optimal up to log σ^α and log 1/Δ^α; as printed in Table 1 of the uniINF paper the logarithm has "
-            "σ/Δ, and a MOSS bound has Δ/σ",
+            note="optimal up to log σ^α and log 1/Δ^α; Table 1 of the uniINF paper prints σ/Δ within the logarithm, "
+            "where a MOSS bound has Δ/σ",
         ),
         worst=MINIMAX,
         given=("T", "α", "σ"),
@@ -202,7 +202,7 @@ GUARANTEES: dict[str, Guarantee] = {
         stochastic=LOGARITHM, adversarial=ROOT, given=("unit",), assumes=(*_UNIT, "unique best arm")
     ),
     "ucb1": Guarantee(stochastic=LOGARITHM, worst=ROOT_LOG_T, given=("unit",), assumes=("unit range", "stochastic")),
-    "uniform": Guarantee(note="learns nothing: regret grows like T"),
+    "uniform": Guarantee(note="it learns nothing, so its regret grows like T"),
     "uniinf": Guarantee(
         stochastic=Order(
             "K (σ^α/Δ)^(1/(α−1)) log T log(σ^α/Δ)",
@@ -222,7 +222,7 @@ GUARANTEES: dict[str, Guarantee] = {
 # Registry names by the names of the classes, in small letters.
 _KEYS = {key.replace("_", ""): key for key in GUARANTEES} | {"gaussianthompson": "thompson"}
 
-# Policies around another one, and what each needs not be given although the policy inside must be.
+# Policies around another one, with the parameters that only the policy inside would have to be given.
 _WRAPPERS: dict[str, tuple[str, ...]] = {"delayed": (), "doubling": ("T",)}
 
 # Rows of policies with other parameters than the default ones: the parameters in words, and the row.

@@ -1,6 +1,7 @@
 """The form of a guarantee: orders of regret, the parameters that a policy must be given, and its assumptions."""
 
 import dataclasses
+import re
 from collections.abc import Callable
 
 Exponent = Callable[[float, int], float]  # of T, given alpha and K
@@ -16,7 +17,7 @@ ASSUMPTIONS = {
     "truncated non-negative": "the best arm's losses are truncated non-negative",
     "symmetric": "the noise is symmetric around means of at most R",
     "unique best arm": "one arm is better than all others (for the bound of one instance only)",
-    "stochastic": "every arm draws from one law for good",
+    "stochastic": "every arm always draws from the same law",
     "oblivious": "the environment does not react to play",
 }
 
@@ -52,6 +53,25 @@ class Order:
         r"""The order in LaTeX's mathematics, in O or \tilde O."""
         symbol = r"\tilde O" if self.tilde else "O"
         return rf"{symbol}\bigl({self.latex}\bigr)"
+
+    @property
+    def flat(self) -> str:
+        """The order in LaTeX's mathematics with fractions on one line, as exponents are then read more easily."""
+        return flat(self.math)
+
+
+def flat(formula: str) -> str:
+    r"""Returns a formula of LaTeX whose fractions are on one line.
+
+    Example:
+      >>> flat(r"x^{\frac{1}{\alpha-1}}")
+      'x^{1/(\\alpha-1)}'
+    """
+
+    def over(found: re.Match[str]) -> str:
+        return "/".join(f"({part})" if re.search(r"\S[+-]", part) else part for part in found.groups())
+
+    return re.sub(r"\\t?frac\{([^{}]+)\}\{([^{}]+)\}", over, formula)
 
 
 @dataclasses.dataclass(frozen=True)

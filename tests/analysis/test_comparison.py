@@ -10,6 +10,7 @@ import jaxbandit as jb
 from jaxbandit.analysis import comparison
 from jaxbandit.analysis.comparison import writers
 from jaxbandit.theory import assumptions
+from jaxbandit.theory.guarantees import GUARANTEES
 from tests.support.comparison_cases import ENVIRONMENTS, ROUNDS, games
 
 
@@ -94,12 +95,15 @@ def test_the_table_says_who_is_told_what_and_what_was_seen(tmp_path):
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
     assert rows[0].split(" | ")[4:8] == ["given unit?", "environment", "proved", "optimal up to logarithms?"]
     assert rows[2].startswith(
-        "| **Lower bound** | – | – | – | – | stochastic: one instance | Ω(Σ (σ^α/Δ)^(1/(α−1)) log T) |  |"
+        "| **Lower bound** | – | – | – | – | stochastic: one instance | "
+        r"$\Omega\bigl(\sum_i (\sigma^\alpha/\Delta_i)^{1/(\alpha-1)} \log T\bigr)$ |  |"
     )
-    proved = "O(K (σ^α/Δ)^(1/(α−1)) log T log(σ^α/Δ))¹; worst case: Õ(σ K^(1−1/α) T^(1/α)) | ✓; ✓ |"
+    instance, worst = GUARANTEES["uniinf"].stochastic.flat, GUARANTEES["uniinf"].worst_case.flat
+    proved = f"${instance}$ ¹; worst case: ${worst}$ | ✓; ✓ |"
     assert rows[4].startswith(f"| **uniINF** | ✓ | ✓ | yes | yes | stochastic: pareto | {proved}")
     assert "- ¹ optimal up to log σ^α and log 1/Δ_min, and only when all gaps are similar" in markdown
     assert "O(K (σ^α/Δ)^(1/(α−1)) log T log(σ^α/Δ))¹" in page and "<li>¹ optimal up to log" in page
+    assert f"${instance}$$^{{1}}$; worst case: ${worst}$ & $\\checkmark$; $\\checkmark$ &" in latex
     assert r"\tilde O\bigl(\sigma K^{1-1/\alpha} T^{1/\alpha}\bigr)" in latex and r"\item $^{1}$ optimal up to" in latex
     assert f"**{mean:.3g}**" in rows[4]
     assert "like log T (1.0" in rows[4]
@@ -123,7 +127,7 @@ def test_a_worst_case_promise_is_in_every_format():
     ds = games(lambda p, e: growth("log"), ["ada_tinf"], ["pareto"])
     table = comparison.compared(ds, environments=ENVIRONMENTS)
     plain, latex = "worst case: O(σ K^(1−1/α) T^(1/α) + √(K T))", r"worst case: $O\bigl(\sigma K^{1-1/\alpha}"
-    assert f"| {plain} | ✓ |" in writers.to_markdown(table)
+    assert rf"| {latex}" in writers.to_markdown(table)
     assert f"<td>{plain}</td>\n<td>✓</td>" in writers.to_html(table)
     assert latex in writers.to_latex(table)
 
@@ -137,7 +141,7 @@ def test_a_pair_outside_its_assumptions_has_no_order_and_no_mark():
     rows = [line for line in writers.to_markdown(table).splitlines() if line.startswith("|")][4:]
     assert "**RobustUCB** (outside its assumptions in 1 of 3)" in rows[0]
     assert rows[1].split(" | ")[6:8] == ["outside its assumptions", ""]  # in all environments of this line
-    assert rows[2].split(" | ")[6].startswith("O(")  # in one of two: its own cell says so, and has no multiple
+    assert rows[2].split(" | ")[6].startswith(r"$O\bigl(")  # in one of two: its own cell says so, and has no multiple
     assert ["outside its assumptions" in cell for cell in rows[2].split(" | ")[8:]] == [True, False]
     assert ["× bound" in cell for cell in rows[2].split(" | ")[8:]] == [False, True]
     for text in (writers.to_html(table), writers.to_latex(table)):

@@ -18,6 +18,7 @@ from jaxbandit.analysis import statistics
 from jaxbandit.analysis.growth import onset, slope
 from jaxbandit.analysis.ranks import holm, ranking, skewness_corrected_p
 from jaxbandit.analysis.statistics import band, bootstrap_interval, exceedance, normal_interval, quantile
+from jaxbandit.dataset.results import summarise
 from tests.support.coverage import ROUNDS, assert_covers, curves, lognormal
 from tests.support.helpers import assert_count
 
@@ -81,6 +82,10 @@ def test_seeds_that_agree_have_a_band_of_no_width():
             found = band(flat, method=method, simultaneous=simultaneous)
             assert (found.low == 3).all()
             assert (found.high == 3).all()
+    same = np.full(1_024, 660.36365413967326)
+    assert same.std() > 0  # rounding
+    assert statistics.mean_and_stderr(same)[1] == 0
+    assert float(summarise(xr.DataArray(same[:, None], dims=("seed", "round"))).regret_stderr[0]) == 0
 
 
 @pytest.mark.parametrize("q", [0.05, 0.5, 0.95])

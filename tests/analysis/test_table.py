@@ -86,6 +86,9 @@ def test_no_sign_in_a_label_or_a_heading_ends_a_row(write):
 def test_rates_to_two_digits():
     assert rate_text((0.0, 0.0, 0.056)) == "0 % (0 to 5.6)"
     assert rate_text((1.0, 0.94, 1.0)) == "100 % (94 to 100)"
+    assert rate_text((0.89, 0.888, 0.892)) == "89.0 % (88.8 to 89.2)"
+    assert rate_text((1.0, 0.99996, 1.0)) == "100 % (99.996 to 100)"
+    assert rate_text((0.01, 0.00996, 0.01004)) == "1 % (0.996 to 1.004)"
     assert rate_text((np.nan,) * 3) == "–"
 
 

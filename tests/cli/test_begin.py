@@ -1,6 +1,7 @@
 """The first steps: bare jaxbandit, init, shipped studies by name, values from the command line."""
 
 import pathlib
+import sys
 import zipfile
 
 import pytest
@@ -34,6 +35,15 @@ def test_init_writes_a_commented_study_that_loads(kind, tmp_path, monkeypatch):
     study = Study.load(f"{kind}.toml")
     assert (tmp_path / f"{kind}.toml").read_text().count("#") >= 5
     assert kind in ("quickstart", "sweep") or getattr(study, kind) is not None
+
+
+@pytest.mark.slow
+def test_the_tune_template_needs_no_extra(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "cmaes", None)
+    invoke("init", "tune")
+    assert "pip install" not in (tmp_path / "tune.toml").read_text()
+    assert invoke("tune", "tune.toml", "--quick").exit_code == 0
 
 
 def test_init_overwrites_only_with_force(tmp_path, monkeypatch):

@@ -274,9 +274,9 @@ def test_a_card_has_every_promise_with_its_notes(main):
         return " ".join(main("list", name)[1].out.split())
 
     moss = shown("robust_moss")
-    assert "in one stochastic instance (optimal up to log σ^α and log 1/Δ^α; as printed" in moss
+    assert "in one stochastic instance (optimal up to log σ^α and log 1/Δ^α; Table 1 of" in moss
     assert "against an adversary and in the worst stochastic instance" in shown("ada_tinf")
     ape2 = shown("ape2")
     assert "with a Pareto or Fréchet perturbation" in ape2 and "log K)^(α/((α−1) a))" in ape2
-    assert "of the perturbations weibull (the default)" in ape2  # the note of the row
+    assert "for Weibull (the default), gamma and Gumbel perturbations" in ape2  # the note of the row
     assert "must be given a policy, a delay" in shown("delayed")

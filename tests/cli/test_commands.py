@@ -205,3 +205,17 @@ def test_ctrl_c_during_the_import_of_the_module_is_one_line(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 130
     assert done.stderr.strip() == "stopped; nothing was begun. To start again: jaxbandit run 'a study.toml'"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [b"text.usetex: True\nfont.size: 77\n", b"\xff\xfe"], ids=["tex", "bytes"])
+def test_settings_in_a_received_directory_do_not_apply(tmp_path, settings):
+    (tmp_path / "matplotlibrc").write_bytes(settings)
+    code = (
+        "import contextlib, sys; sys.argv = ['jaxbandit', '--version']; from jaxbandit.cli import main\n"
+        "with contextlib.suppress(SystemExit): main()\n"
+        "import matplotlib; print(matplotlib.rcParams['text.usetex'], matplotlib.rcParams['font.size'] == 77)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "False False", done.stderr

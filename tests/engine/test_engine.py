@@ -195,7 +195,7 @@ def test_seeds_differ_and_seed_matters():
 
 @pytest.mark.slow
 def test_common_random_numbers():
-    """Two policies on one seed meet the same luck: losses relative to the mean are equal."""
+    """Two policies on one seed have common random numbers: losses relative to the mean are equal."""
     ds = jb.simulate([jb.Uniform(), jb.UniINF(horizon=50)], environment(3), horizon=50, num_seeds=20, trace=20)
     means = np.asarray([0.5, 1.0, 1.0])
     relative = ds.trace_loss / means[ds.trace_arm]

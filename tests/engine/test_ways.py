@@ -179,7 +179,7 @@ def test_the_line_is_told_of_a_primitive_inside_of_a_compiled_function():
     assert_told(said, Deep, "eigvalsh(")
 
 
-def told(monkeypatch, *policies):
+def said_by(monkeypatch, *policies):
     """The messages of short games, in a process that has given none before."""
     for name, empty in [("_said", set()), ("_reasons", {})]:
         monkeypatch.setattr(ways, name, empty)
@@ -191,7 +191,7 @@ def told(monkeypatch, *policies):
 
 def test_without_llvm_the_scan_plays_and_one_message_says_why(monkeypatch):
     monkeypatch.setattr(native, "unavailable", lambda: "ImportError: no libllvmlite.so")
-    said, (ds,) = told(monkeypatch, jb.Uniform())
+    said, (ds,) = said_by(monkeypatch, jb.Uniform())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ways.chosen(shape_of(jb.UCB1(), FAIR)) is None  # and does not warn again
@@ -211,13 +211,13 @@ def test_a_cache_that_cannot_be_used_is_told_once(obstacle, monkeypatch, tmp_pat
         place.write_text("")
     place = place / "below" if obstacle == "below a file" else place
     monkeypatch.setenv("JAXBANDIT_CACHE", str(place))
-    said, played = told(monkeypatch, jb.Uniform(), jb.UCB1())
+    said, played = said_by(monkeypatch, jb.Uniform(), jb.UCB1())
     (message,) = said
     assert message.startswith(f"compiled code is not stored, so that every process compiles its games anew: {place} ")
     assert message.endswith("set JAXBANDIT_CACHE to a folder of your own")
     assert all(ds.attrs["device"].startswith("native") for ds in played)
     monkeypatch.setenv("JAXBANDIT_CACHE", "off")
-    assert told(monkeypatch, jb.Uniform())[0] == []
+    assert said_by(monkeypatch, jb.Uniform())[0] == []
 
 
 @pytest.fixture(params=["a rule", "LLVM"])

@@ -11,12 +11,48 @@ import scipy.integrate
 import scipy.stats
 
 import jaxbandit as jb
-from jaxbandit.environments.laws import Located
+from jaxbandit.environments.laws import Law, Located
+from jaxbandit.environments.laws.base import Symmetric
 from jaxbandit.types import public_fields
 from tests.support.laws import absolute_moment, pareto
 from tests.support.samples import ALL, CONTINUOUS, sample
 
 WITH_DENSITY = [param for param in CONTINUOUS if hasattr(param.values[0].laws[0], "pdf")]
+
+
+WITH_QUANTILE = [param for param in ALL if type(param.values[0].environment).quantile is not Law.quantile]
+LEVELS = np.array([1e-12, 1e-6, 1e-3, 0.1, 0.3, 0.5])
+
+
+@pytest.mark.parametrize("example", WITH_QUANTILE)
+def test_quantiles_are_those_of_scipy(example):
+    """In both tails, where one of the two shares has all the digits."""
+    for arm, law in enumerate(example.laws):
+        lower = example.environment.quantile(LEVELS, 1 - LEVELS, arm)
+        upper = example.environment.quantile(1 - LEVELS, LEVELS, arm)
+        np.testing.assert_allclose(lower, law.ppf(LEVELS), rtol=1e-7, atol=1e-12)
+        np.testing.assert_allclose(upper, law.isf(LEVELS), rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.9, 1.0, 1.1, 2.0, 3.0])
+@pytest.mark.parametrize("example", ALL)
+def test_moments_are_those_of_the_points(example, alpha):
+    """The formulas of moments and the points, which come from quantiles, know nothing of each other."""
+    environment = example.environment
+    if alpha >= environment.moment_limit - 0.1:
+        pytest.skip("does not exist, or its sum converges too slowly")
+    symmetric = isinstance(environment, Symmetric)  # raw moments are bounds there, those of the noise are exact
+    formula = environment.noise_moment(alpha) if symmetric else environment.raw_moment(alpha)
+    for arm, mean in enumerate(np.asarray(environment.means(1), np.float64)):
+        losses, weights = environment.points(arm)
+        assert weights @ losses == pytest.approx(mean, rel=1e-6, abs=1e-9)
+        found = weights @ np.abs(losses - mean if symmetric else losses) ** alpha
+        expected = np.broadcast_to(formula, environment.num_arms)[arm]
+        if isinstance(environment, jb.Reflected) and isinstance(environment.law, Symmetric):
+            assert expected / 3 <= found <= expected * (1 + 1e-6)
+        elif not isinstance(environment, jb.HardPair) or arm > 0:  # there it is the moment of the other arms
+            # Where |z|^alpha has a kink within the law, the sum over points is coarser.
+            assert found == pytest.approx(expected, rel=2e-4 if symmetric and alpha < 2 else 1e-6)
 
 
 @pytest.mark.slow
@@ -56,6 +92,8 @@ def test_moments_known_in_closed_form():
     assert jb.StudentT(means=[0.0], tail_index=3.0).moment(2.0) == pytest.approx(math.sqrt(3))
     assert jb.StudentT(means=[0.0], tail_index=6.0).moment(4.0) ** 4 == pytest.approx(scipy.stats.t(6).moment(4))
     assert jb.Bernoulli(means=[0.2, 0.5]).moment(3.0) ** 3 == pytest.approx(0.5)
+    assert jb.HardPair(1, gap=0.1, moment_order=1.5).moment(1.5) ** 1.5 == pytest.approx(0.5)
+    assert jb.HardPair(2, gap=0.1, moment_order=1.5).moment(1.5) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 0.7, 1.0, 1.3])
@@ -67,6 +105,8 @@ def test_moment_bounds_a_law_with_a_mean(mean, alpha):
     )
     environment = jb.Gaussian(means=[0.0, mean], scale=0.5)
     assert absolute_moment(scipy.stats.norm(mean, 0.5), alpha) <= environment.moment(alpha) ** alpha * (1 + 1e-9)
+    fourth = scipy.stats.norm(mean, 0.5).moment(4)  # beyond order 2 by Minkowski's inequality
+    assert fourth <= environment.moment(4.0) ** 4 * (1 + 1e-9) <= 8 * fourth
 
 
 @pytest.mark.slow
@@ -112,7 +152,7 @@ def test_a_moment_that_does_not_exist_is_refused(example):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", ALL)
-def test_truncated_nonnegative_is_told_of_the_best_arm(example):
+def test_truncated_nonnegative_is_that_of_the_best_arm(example):
     """E[l 1(|l| > M)] >= 0 for the best arm, on a sample; z = 5."""
     best = int(np.argmin(example.environment.means(1)))
     drawn = np.clip(sample(example, best, 500_000), -1e3, 1e3)

@@ -126,7 +126,7 @@ def test_means_are_the_schedule(environment, means):
 
 
 @pytest.mark.parametrize(("environment", "means"), ALL + STATIONARY)
-def test_regret_of_one_arm_is_known_and_luck_is_common(environment, means):
+def test_regret_of_one_arm_is_known_and_random_numbers_are_common(environment, means):
     """The best fixed arm has none, every other what separates it; two policies that play one arm suffer one loss."""
     policies = jb.grid(Always, arm=[0, 1, 2, IN_TURN])
     ds = jb.simulate(policies, environment, horizon=T, num_seeds=2, record=[T // 4, T], trace=2).squeeze()
@@ -176,6 +176,12 @@ def test_moments_hold_for_every_mean_of_the_schedule(environment, means):
     assert environment.truncated_nonnegative
 
 
+def test_the_largest_moment_may_be_that_of_the_lowest_means():
+    law = jb.Gaussian(means=[-1.0, 0.5], scale=0.1)
+    environment = jb.Drifting(law, "sinusoidal", amplitude=0.5, period=10)
+    assert environment.moment(2.0) ** 2 == pytest.approx(1.5**2 + 0.1**2)
+
+
 def test_assumptions_fail_where_means_turn_negative():
     law = jb.Gaussian(means=[0.1, 0.5])
     assert law.truncated_nonnegative
@@ -185,19 +191,76 @@ def test_assumptions_fail_where_means_turn_negative():
     assert jb.MinimaxHard(3, 1.5).unique_best
 
 
-def test_a_schedule_is_told_the_horizon_of_the_run():
+def test_a_swap_happens_after_the_share_of_the_horizon_that_is_meant():
+    """29 % of 100 rounds are 29 rounds, though 0.29 * 100 is a little less in floating-point numbers."""
+    environment = jb.Swap(LAW, at=0.29, horizon=100)
+    assert 0.29 * 100 < 29
+    np.testing.assert_array_equal(environment.means(jnp.int32(29)), environment.law.means(jnp.int32(29)))
+    assert environment.means(jnp.int32(30))[0] == environment.law.means(jnp.int32(30))[-1]
+
+
+CALM_BEST = {
+    "jackpot": jb.Jackpot(means=[0.5, 1.0], probability=0.01, gain=[0.0, 100.0]),
+    "reflected": jb.Reflected(jb.Bernoulli(means=[0.9, 0.1]), shift=[1.0, 0.4]),
+    "huber": jb.Huber(
+        jb.Gaussian(means=[0.5, 1.0], scale=0.1), jb.Gaussian(means=[0.5, -20.0], scale=0.1), epsilon=0.1
+    ),
+    "replay": jb.Replay([[0.0, -5.0], [1.0, 4.0], [0.0, 4.0]], order="resampled"),
+}
+
+
+@pytest.mark.parametrize("name", CALM_BEST)
+def test_an_arm_with_gains_may_take_the_place_of_the_best(name):
+    """The law's best arm has no gains, the other one has: arms that change places bring them to every place."""
+    law = CALM_BEST[name]
+    assert law.truncated_nonnegative
+    assert not law.every_arm_truncated_nonnegative
+    for environment in (jb.Switching(law), jb.Swap(law, horizon=T), jb.Corrupted(law, budget=3, horizon=T)):
+        assert not environment.truncated_nonnegative
+        assert not jb.Switching(environment).truncated_nonnegative
+    assert jb.Switching(LAW).truncated_nonnegative
+
+
+def test_the_best_arm_of_moving_means_may_be_any():
+    law = CALM_BEST["jackpot"]
+    assert not jb.Drifting(law, "sinusoidal", amplitude=0.4, period=10).truncated_nonnegative
+    assert not jb.Scheduled(law, means=[[0.5, 1.0], [1.0, 0.5]]).truncated_nonnegative
+    assert jb.Shifting(law, shift=2.0).truncated_nonnegative  # one arm is the best throughout
+    assert not jb.Shifting(law.with_means(np.array([1.0, 0.5])), shift=2.0).truncated_nonnegative
+
+
+def test_a_game_played_past_the_end_of_a_schedule_by_hand_is_marked_as_failed():
+    policy, environment = jb.Exp3(), jb.Scheduled(LAW, TABLE[:3])
+    step, key, state = quick_jit(jb.step(policy, environment)), jb.game_key(0, 0), jb.start(policy, environment)
+    for _ in range(5):
+        state = step(state, key)
+    assert int(state.failed) == 4
+    assert np.isnan(float(state.regret))
+
+
+def test_a_schedule_is_given_the_horizon_of_the_run():
     for environment in (jb.Swap(LAW), jb.Corrupted(LAW, budget=3), jb.MinimaxHard(3, 1.5)):
         with pytest.raises(ValueError, match=rf"{type(environment).__name__}.horizon is not known; pass horizon="):
             environment.means(jnp.int32(1))
-        told = environment.at_horizon(50)
-        assert told.horizon == 50
-        assert told.at_horizon(70) is told
+        known = environment.at_horizon(50)
+        assert known.horizon == 50
+        assert known.at_horizon(70) is known
         assert jb.Switching(environment).at_horizon(50).law.horizon == 50
-    ds, told = (
+    ds, known = (
         jb.simulate(Always(0), environment, horizon=50, num_seeds=2, trace=2)  # traced as above: one program
         for environment in (jb.Swap(LAW), jb.Swap(LAW, horizon=50))
     )
-    np.testing.assert_array_equal(ds.regret, told.regret)
+    np.testing.assert_array_equal(ds.regret, known.regret)
+
+
+def test_the_horizon_of_the_run_does_not_depend_on_the_recorded_rounds():
+    """Arms change places after round 25 of 50, also if the last recorded round is 30."""
+    ds, known = (
+        jb.simulate(Always(0), environment, horizon=50, num_seeds=2, trace=2, record=[30])
+        for environment in (jb.Swap(LAW), jb.Swap(LAW, horizon=50))
+    )
+    assert ds.attrs["horizon"] == 50
+    np.testing.assert_array_equal(ds.trace_loss, known.trace_loss)
 
 
 def test_schedules_in_a_study_file():

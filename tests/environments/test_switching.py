@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxbandit as jb
+from jaxbandit.environments.schedules.switching import geometric
 from tests.support.laws import MEANS, losses
 from tests.support.policies import quick_jit
 from tests.support.schedules import LAW, table_of
@@ -38,6 +39,7 @@ def test_phases_grow_by_the_factor_rounded_up():
     ends = (high << 16) + low
     assert ends[0] == 1
     assert np.diff(ends)[:6].tolist() == [2, 4, 7, 12, 20, 32]
+    assert geometric(1.1)[:12].tolist() == [*range(1, 12), 13]  # 1.1 * 10 is a little above 11 in floating point
     until = exact_ends(Fraction(8, 5), 2**31)
     assert ends[: len(until)].tolist() == [min(end, 2**31 - 1) for end in until]
     np.testing.assert_array_equal(phases(environment, [1, 2, 3, 4, 7, 8, 14, 15]), [0, 1, 1, 2, 2, 3, 3, 4])

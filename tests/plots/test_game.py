@@ -14,6 +14,7 @@ import jaxbandit as jb
 from jaxbandit import plots
 from jaxbandit.cli.entry import app
 from jaxbandit.plots.watch import page
+from tests.support.browser import WAIT, visit
 
 LAW = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
 STUDY = """
@@ -115,6 +116,19 @@ def test_the_command_writes_a_page_or_a_figure(tmp_path, shown):
     assert "--out w.xyz must end with one of .html, .htm, .png, .pdf, .svg; name another" in str(wrong.exception)
     wrong = CliRunner().invoke(app, [*study, "--policy", "uniinf"])
     assert "2 points of two.toml are called 'uniinf'; give one of 'uniinf[initial_scale=1]'" in str(wrong.exception)
+
+
+@pytest.mark.slow
+def test_the_page_counts_the_other_policies_and_has_commas(tmp_path):
+    path, ds = tmp_path / "watch.html", made_up(1200, 2)
+    script = (
+        "return ['figcaption', '#at', 'section p'].map(one => [...document.querySelectorAll(one)].at(-1).textContent);"
+    )
+    for chosen, caption in ((ds.isel(policy=[0]), "regret"), (ds, "regret (the other policy is faint)")):
+        path.write_text(page(chosen, "title", "about"), encoding="utf-8")
+        found, at, said = visit(path, tmp_path, script, WAIT).found
+        assert (found, at) == (caption, "1,200 of 1,200")
+        assert said.startswith("Round 1,200: arm ")
 
 
 def test_the_figure_of_a_game_names_its_environment(shown):

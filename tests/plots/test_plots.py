@@ -48,6 +48,8 @@ def test_all_figures_a_dataset_allows_are_made(tmp_path):
         plots.draw(synthetic(LABELS), tmp_path, formats=[])
     with pytest.raises(ValueError, match=r"no figure can be written as ''; possible file endings are .*png"):
         plots.draw(synthetic(LABELS), tmp_path, formats=[""])
+    with pytest.raises(ValueError, match=r"no figure can be written as 'pgf'"):  # TeX would execute the labels
+        plots.draw(synthetic(LABELS), tmp_path, formats=["pgf"])
 
 
 def test_regret_curves_show_the_means(shown):

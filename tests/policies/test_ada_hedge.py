@@ -56,6 +56,15 @@ def test_games_of_the_engine_too(factor):
     np.testing.assert_array_equal(*pulls)
 
 
+def test_a_nan_among_the_first_losses_stays():
+    """It becomes the origin of the losses, which marks the game: a comparison alone would pass it over."""
+    policy = jb.AdaHedge()
+    state = policy.init(3)
+    for t, loss in enumerate([1.0, np.nan, 0.5], start=1):
+        state = policy.update(state, jnp.int32(t), jnp.ones(3), jnp.int32(t - 1), jnp.float32(loss))
+    assert np.isnan(state.centre)
+
+
 @pytest.mark.usefixtures("x64")
 def test_the_series_of_the_gap_meets_the_formula():
     """Around the threshold both forms agree with extended precision."""

@@ -105,6 +105,14 @@ def test_equal_rewards_do_not_drift_in_float32():
 
 
 @pytest.mark.usefixtures("x64")
+def test_beyond_max_rounds_the_scale_stays():
+    """With room for 16 rounds the scale grows to that of 16 plays, c 16^(1/p), and no further."""
+    found = estimates(np.full(64, 0.7), "bounded", 2.0, scale=0.8, max_rounds=16)
+    s = 0.8 * 16**0.5
+    assert found[-1] == pytest.approx(-s * ape2.psi(0.7 / s, 2.0), rel=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
 def test_pinned_numbers():
     """p = 1.5, c = 1: two arms with three and two rewards."""
     policy = jb.APE2(moment_order=1.5, form="exact", max_rounds=8)
@@ -202,7 +210,7 @@ def test_mr_index():
 
 @pytest.mark.slow
 def test_forms_play_alike():
-    """Same luck, same law: the regret of the two forms is the same within noise."""
+    """Common random numbers, one law: the regret of the two forms is the same within noise."""
     environment = jb.Pareto(means=[0.5, 1.0, 1.0], tail_index=1.6)
     regret = [
         jb.simulate(

@@ -74,3 +74,12 @@ def test_a_law_or_a_marked_game(name, num_arms, dtype):
         assert strike in STRIKES[1:] or (failed == 0).all()
     for variable in ("regret", "loss", "pulls", "failed", "trace_x"):
         np.testing.assert_array_equal(ds[variable].isel(environment=0), calm[variable].isel(environment=0))
+
+
+@pytest.mark.parametrize("num_arms", [1, 2])
+def test_lb_inf_v_plays_on_after_an_enormous_loss(num_arms):
+    """The square of 1e30 is no float32: the variation is held below it, so that the game goes on."""
+    policy = jb.LBINFV(horizon=100.0)
+    now = jnp.int32(1), jnp.full(num_arms, 1 / num_arms), jnp.int32(0), jnp.float32(1e30)
+    after = policy.update(policy.init(num_arms), *now)
+    assert all(np.isfinite(leaf).all() for leaf in after)

@@ -1,10 +1,13 @@
 """Every policy in step with its NumPy reference, and the identities that join them."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxbandit as jb
 from jaxbandit import random
+from jaxbandit.policies.htinf import HTINFState
 from tests.reference import (
     ada_hedge,
     adar_ucb,
@@ -22,6 +25,7 @@ from tests.reference import (
     ucb,
     uniinf,
 )
+from tests.support.policies import quick_jit
 from tests.support.references import ROUNDS, Case, assert_in_step, chosen, follow, heavy_tailed_losses, reference_game
 
 
@@ -196,6 +200,39 @@ def test_pinned_numbers(case):
         np.testing.assert_allclose(x[t - 1], expected_x, rtol=1e-9)
 
 
+@pytest.mark.usefixtures("x64")
+def test_the_logarithm_of_an_index_counts_the_rounds_played():
+    """Two indices that cross between log 7 and log 8: after 7 rounds the second arm is played, after 8 the first."""
+    clipped = jb.ClippedSGDUCB(horizon=100.0, mean_bound=1.0, exploration=1.0)
+    ucb = jb.UCB1(exploration=2**-0.5)
+    between = np.sqrt(np.log(7.5)) * (3**-0.5 - 4**-0.5)
+    pulls, estimate = jnp.array([3, 4], jnp.int32), jnp.array([0.0, between])
+    states = (
+        clipped.init(2)._replace(pulls=pulls, estimate=estimate),
+        ucb.init(2)._replace(pulls=pulls, reward=estimate * jnp.array([3.0, 4.0])),
+    )
+    for policy, state in zip((clipped, ucb), states, strict=True):
+        assert [int(np.argmax(policy.probabilities(state, jnp.int32(t), None))) for t in (8, 9)] == [1, 0]
+
+
+def test_htinf_sums_to_one_for_moments_near_order_one():
+    """At alpha = 1.001 the solver's q is 1001, and float32 alone would move the sum by a ten-thousandth."""
+    policy = jb.HTINF(moment_order=1.001, moment_bound=1.0)
+    losses = np.random.default_rng(0).exponential(size=(200, 10)).astype(np.float32) * 100
+    states = HTINFState(losses - losses.min(axis=1, keepdims=True), np.zeros_like(losses))
+    x = quick_jit(jax.vmap(lambda state: policy.probabilities(state, jnp.int32(100), None)))(states)
+    np.testing.assert_allclose(x.sum(axis=1), 1, atol=1e-6)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("loss", "level"), [(1.7, 0), (1.8, 1)])
+def test_the_budget_of_ada_tinf(loss, level):
+    """At K = 1 and T = 2 it is sqrt(3) = 1.73; a skipped loss costs its size."""
+    policy = jb.AdaTINF(horizon=2.0)
+    after = policy.update(policy.init(1), jnp.int32(1), jnp.ones(1), jnp.int32(0), jnp.float64(loss))
+    assert (after.cumulative_loss[0], after.cost, after.level > 0) == (0, loss, level > 0)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_family_identities():
@@ -214,7 +251,7 @@ def test_family_identities():
 @pytest.mark.usefixtures("x64")
 def test_scale_equivariance_where_it_must_hold_and_fail():
     losses = heavy_tailed_losses(150, 3, seed=3)
-    told = [jb.HTINF(moment_order=1.5, moment_bound=sigma) for sigma in (1.0, 8.0)]
-    np.testing.assert_array_equal(chosen(told[0], losses), chosen(told[1], losses, scale=8.0))
+    known = [jb.HTINF(moment_order=1.5, moment_bound=sigma) for sigma in (1.0, 8.0)]
+    np.testing.assert_array_equal(chosen(known[0], losses), chosen(known[1], losses, scale=8.0))
     for policy in (jb.UniINF(horizon=150.0), jb.OptHTINF(), jb.AdaTINF(horizon=150.0)):
         assert (chosen(policy, losses) != chosen(policy, losses, scale=8.0)).any()

@@ -1,5 +1,7 @@
 """Robust means and the bounded forms: pinned numbers, and how far a form is from the exact one."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -160,6 +162,30 @@ def test_bounded_median_of_means():
     assert paper * (1 - 1e-12) <= width <= last * (1 - 1 / k) ** (-1 / 3)
 
 
+def test_the_width_of_the_median_of_means_is_that_of_its_blocks():
+    """Blocks are sized for max_rounds, so early ones are smaller than the paper's: the index is as wide as they ask."""
+    policy = jb.RobustUCB(moment_order=1.5, moment_bound=1.0, estimator="median_of_means")
+    state = after(policy, HEAVY + HEAVY[:200])  # 300 blocks of 2
+    width = indices(policy, state, jnp.int32(601)) - (state.lower + state.upper) / 4
+    assert (2 + 32 * np.log(601)) / 600 < 1 / 2
+    np.testing.assert_allclose(width, [(12 * 2**0.5) ** (2 / 3) * (1 / 2) ** (1 / 3)], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("policy", "least"),
+    [
+        (exact("catoni", 2.0), 8 * np.log(3)),
+        (dataclasses.replace(exact("median_of_means"), few_samples="explore", max_rounds=40), 2 + 32 * np.log(3)),
+    ],
+    ids=["catoni", "median_of_means"],
+)
+def test_an_index_is_infinite_until_there_are_enough_samples(policy, least):
+    enough = int(np.ceil(least))
+    for count in (enough - 1, enough):
+        index = indices(policy, after(policy, (LONG * 5)[:count]), jnp.int32(3))
+        assert np.isinf(index[0]) == (count < enough)
+
+
 @pytest.mark.slow
 def test_bounded_catoni_is_near_the_exact_one():
     policy = jb.RobustUCB(moment_order=2.0, moment_bound=2.5, estimator="catoni")
@@ -180,6 +206,32 @@ def test_bounded_adar_threshold(resolution):
         assert M <= found <= M * 2 ** (1 / resolution)
         kept = [x for x in first if abs(x) <= found]
         np.testing.assert_allclose((total, squares), (np.sum(kept), np.sum(np.square(kept))), rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["exact", "bounded"])
+def test_adar_explores_until_enough_second_rewards_are_not_zero(form):
+    """c L = 12.1 at pair 2: twelve rewards that are not zero are too few, thirteen are enough."""
+    policy = jb.AdaRUCB(horizon=100, form=form, max_rounds=40)
+    for count in (12, 13):
+        pairs = [(0.5, float(n < count)) for n in range(20)]
+        index = indices(policy, after(policy, np.ravel(pairs).tolist()), jnp.int32(2))
+        assert np.isinf(index[0]) == (count == 12)
+
+
+@pytest.mark.parametrize(("ties", "arm"), [("least_pulled", 1), ("lowest", 0)])
+def test_adar_breaks_ties_of_infinite_indices(ties, arm):
+    policy = jb.AdaRUCB(horizon=100, ties=ties)
+    state = after(policy, [1.0] * 4, [1.0] * 2)
+    assert np.argmax(policy.probabilities(state, jnp.int32(7), None)) == arm
+
+
+@pytest.mark.parametrize(("after_pairs", "arm"), [("repeat", 1), ("first", 0)])
+def test_adar_plays_an_arm_without_learning_when_the_pairs_are_over(after_pairs, arm):
+    policy = jb.AdaRUCB(horizon=5, after_pairs=after_pairs)
+    state = after(policy, [1.0] * 2, [1.0] * 2)
+    assert np.argmax(policy.probabilities(state, jnp.int32(5), None)) == arm
+    odd = policy.update(state, jnp.int32(5), jnp.zeros(2), jnp.int32(arm), jnp.float64(3.0))
+    assert jax.tree.all(jax.tree.map(np.array_equal, odd, state))
 
 
 def test_one_enormous_reward():

@@ -109,6 +109,42 @@ def mechanism(losses, **values):
     return quick_jit(lambda: jax.lax.scan(body, jb.start(policy, environment), length=rounds)[1])()
 
 
+@pytest.mark.usefixtures("x64")
+def test_no_arm_is_removed_before_each_was_played():
+    """The constants are so small that (5) would hold in round 2: it is tested from round K + 1 on."""
+    policy = jb.SAOHT(horizon=1_000.0, moment_order=1.5, constant_scale=1e-9, **GIVEN)
+    states = played(policy, 3, (0, 1, 2, 0), (0.0, 0.1, 0.2, 0.0))
+    assert [state.removed.tolist() for state in states[1:]] == [[0, 0, 0]] * 3 + [[0, 4, 4]]
+    assert [int(state.switched) for state in states[1:4]] == [0, 0, 0]
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    ("removed_width", "multiple", "fires"),
+    [("round", 1.5, True), ("round", 2.1, False), ("removal", 0.75, True), ("removal", 1.1, False)],
+)
+def test_the_width_of_an_arm_that_was_removed_long_ago(removed_width, multiple, fires):
+    """Test (8) compares with 2 W; alpha is 2 and the arm left at a quarter of t, when W was half as large."""
+    policy = jb.SAOHT(horizon=1e4, moment_order=2.0, removed_width=removed_width, **GIVEN)
+    t, tau = jnp.float64(400), 100
+    width = policy._width(t, 2)
+    L = jnp.array([0.0, multiple * width * t / tau])
+    removed, pulls = jnp.array([0, tau], jnp.int32), jnp.array([200, 200], jnp.int32)
+    state = policy.init(2)._replace(cumulative_loss=L, mean_estimate=L / t, removed=removed, pulls=pulls)
+    assert bool(policy._suspicious(state, t, width)) == fires
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("fallback_horizon", "rounds"), [("remaining", 40.0), ("full", 100.0)])
+def test_the_horizon_of_the_fallback(fallback_horizon, rounds):
+    policy = jb.SAOHT(horizon=100.0, moment_order=1.5, fallback_horizon=fallback_horizon, **GIVEN)
+    alone = jb.OMDLBHT(horizon=rounds, moment_order=1.5, **GIVEN)
+    now = jnp.int32(61), jnp.full(2, 0.5), jnp.int32(1), jnp.float64(0.7)
+    after = policy.update(policy.init(2)._replace(switched=jnp.int32(60)), *now)
+    np.testing.assert_allclose(after.fallback.inverse, alone.update(alone.init(2), *now).inverse, rtol=1e-14)
+    assert after.fallback.inverse[1] > 2
+
+
 @pytest.mark.slow
 def test_stochastic_losses_remove_arms():
     losses = np.tile(np.float32([0, 1, 1]), (10_000, 1))

@@ -29,6 +29,8 @@ def test_measures_are_the_terms_of_the_decomposition(num_arms):
     by_arm = np.zeros((ROUNDS, num_arms))
     by_arm[np.arange(ROUNDS), game.arm] = measured["skip_error"]
     np.testing.assert_array_equal(measured["skip_error_by_arm"], by_arm)
+    kept = np.where(game.skipped, 0, np.abs(game.loss))
+    np.testing.assert_allclose(measured["calibration"], kept * (num_arms - 1) / 1_000, rtol=1e-14)
     assert 5 < game.skipped.sum() < ROUNDS - 5
 
 

@@ -16,7 +16,7 @@ import scipy.stats
 import jaxbandit as jb
 from jaxbandit import random
 from jaxbandit.types import pytree
-from tests.support.helpers import RARE, assert_binomial, stream_of, stream_of_pairs
+from tests.support.helpers import RARE, assert_binomial, stream_from, stream_of, stream_of_pairs
 from tests.support.policies import quick_jit
 
 DRAWS = 50_000
@@ -215,3 +215,16 @@ def test_both_ways_draw_alike():
         error = 1e-5 if name in ("gumbel", "foreign") else 0  # the two ways round logarithms differently
         np.testing.assert_allclose(native[name], scan[name], rtol=error, atol=error)
         assert np.unique(native[name].isel(round=-1)).size > 5
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 2**16 + 1, 2**31 - 1])
+def test_whole_numbers_are_the_upper_bits_of_a_product_of_64(count):
+    """At both sides of each boundary the lower of the two words decides, by its carry."""
+    k = np.random.default_rng(count).integers(1, max(count, 2), 40)
+    edges = -(-(k << 32) // count) - 1
+    w0 = np.concatenate([edges, edges, [0, 2**32 - 1]]).astype(np.uint32)
+    w1 = np.repeat([0, 2**32 - 1], 41).astype(np.uint32)
+    exact = [(int(a) * 2**32 + int(b)) * count >> 64 for a, b in zip(w0, w1, strict=True)]
+    stream = stream_from(jnp.asarray(np.concatenate([w0, w1])))
+    for given in (count, jnp.uint32(count)):
+        np.testing.assert_array_equal(random.below(stream, given, w0.shape), exact)

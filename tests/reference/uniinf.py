@@ -146,7 +146,7 @@ def play(
         losses: [T, K] losses of every arm.
         uniforms: [T] numbers in (0, 1), one draw each.
         num_arms: K.
-        horizon: The T that the algorithm is told.
+        horizon: The T that the algorithm is given.
         initial_scale: S_1.
 
     Returns:

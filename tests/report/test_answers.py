@@ -254,7 +254,7 @@ def test_worst_cases_stand_beside_the_bound(tmp_path):
     lines = drawing(page, "worst-cases-0")["data"]
     assert [line["name"] for line in lines[:2]] == ["HTINF: T^0.70", "uniINF: T^0.70"]
     assert len(lines) == 3  # one bound: that of both
-    assert lines[2]["name"].startswith("lower bound, order only")
+    assert lines[2]["name"] == "order of the lower bound"
     np.testing.assert_allclose(lines[2]["y"], np.array([100, 1_000, 10_000]) ** (2 / 3))
     assert "with\nconstant 1" in page
     figure = searches.worst(

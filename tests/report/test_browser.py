@@ -147,3 +147,56 @@ def test_print_opens_everything_in_light(tmp_path):
     return [...printed, root.dataset.theme, document.querySelectorAll("details:not([open])").length];
     """
     assert visit(page, tmp_path, script, WAIT).found == ["light", 0, 3, "dark", 3]
+
+
+@pytest.mark.slow
+def test_a_printed_figure_keeps_to_its_place(tmp_path):
+    """Figures that were drawn on the screen before are drawn anew in the size of the paper, and keys keep colours."""
+    title = "a name of an upright axis that is much longer than the axis of a printed figure is high"
+    bar = {"data": [{"type": "bar", "x": ["a"], "y": [1.5]}], "layout": {"yaxis": {"title": {"text": title}}}}
+    page = report.write(study(), tmp_path / "report.html", panels=[report.Panel("Own", "", None, {"view": bar})])
+    script = """
+    const plot = document.querySelector('[data-drawing="own-0"]');
+    draw(plot);
+    await settled();
+    const high = plot.querySelector(".main-svg").getBoundingClientRect().height;
+    dispatchEvent(new Event("beforeprint"));
+    await settled();
+    const [svg, text] = [".main-svg", ".ytitle"].map(one => plot.querySelector(one).getBoundingClientRect());
+    const key = getComputedStyle(document.querySelector(".key"));
+    const whole = text.top >= svg.top && text.bottom <= svg.bottom;
+    return [high, svg.height, plot.clientHeight, whole, key.printColorAdjust];
+    """
+    high, printed, place, whole, keys = visit(page, tmp_path, script, WAIT).found
+    assert high > place >= printed  # it was higher on the screen
+    assert whole
+    assert keys == "exact"
+
+
+@pytest.mark.slow
+def test_numbers_in_a_heat_map_stand_out(tmp_path):
+    page = report.write(study(), tmp_path / "report.html")
+    script = """
+    draw(byId("heat"));
+    await settled();
+    const luminance = rgb => rgb.map(part => part / 255)
+      .map(part => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+      .reduce((sum, part, n) => sum + part * [0.2126, 0.7152, 0.0722][n], 0);
+    const rgb = colour => colour.match(/\\d+/g).slice(0, 3).map(Number);
+    const [map, numbers] = byId("heat").data;
+    const scale = byId("heat")._fullData[0].colorscale;
+    const all = map.z.flat(), low = Math.min(...all), high = Math.max(...all);
+    const fill = value => {
+      const at = (value - low) / (high - low), next = Math.max(1, scale.findIndex(stop => stop[0] >= at));
+      const [[from, before], [to, after]] = [scale[next - 1], scale[next]], part = (at - from) / (to - from);
+      return rgb(before).map((one, n) => one + part * (rgb(after)[n] - one));
+    };
+    return numbers.textfont.color.map((ink, n) => {
+      const paper = fill(map.z[numbers.y[n]][numbers.x[n]]);
+      const pair = [luminance(ink === "#ffffff" ? [255, 255, 255] : [0, 0, 0]), luminance(paper)];
+      return (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+    });
+    """
+    contrasts = visit(page, tmp_path, script, WAIT).found
+    assert len(contrasts) == 12
+    assert min(contrasts) > 3

@@ -9,12 +9,14 @@ import urllib.parse
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib import font_manager, textpath
 
 import jaxbandit as jb
 from jaxbandit import report
 from jaxbandit.analysis import risk
+from jaxbandit.dataset.labels import POLICY_NAMES
 from jaxbandit.plots import looks, style
-from jaxbandit.report import environments, findings, headline, names, outcomes, points, svg, sweeps
+from jaxbandit.report import environments, findings, headline, names, outcomes, points, sections, svg, sweeps
 from tests.support.browser import WAIT, visit
 from tests.support.report_cases import environments_of, kept_as_summary, study, written
 
@@ -236,6 +238,114 @@ def test_a_sweep_marks_its_default():
     made = sweeps.panel(findings.find(study()), data, lambda _, **shown: " ".join(shown["figures"].values()))
     assert made is not None
     assert made.html.count(">default</text>") == 3  # an environment a figure
+
+
+def product() -> xr.Dataset:
+    """Games of one class, of which two fields are swept."""
+    values = [(scale, factor) for scale in (1.0, 4.0) for factor in (0.5, 1.0)]
+    labels = [f"uniinf[initial_scale={scale:g},horizon_factor={factor:g}]" for scale, factor in values]
+    ds = study(4, 2).assign_coords(policy=labels).drop_vars("initial_scale")
+    columns = dict(zip(("initial_scale", "horizon_factor"), np.transpose(values), strict=True))
+    return ds.assign_coords({name: ("policy", column) for name, column in columns.items()})
+
+
+def test_a_map_over_two_swept_values_needs_no_script(tmp_path):
+    ds = product()
+    found = findings.find(ds)
+    (plane,) = sweeps.plane_sweeps(points.explorer(found), "policy")
+    assert (plane.fields, plane.values) == (("initial_scale", "horizon_factor"), ([1.0, 4.0], [0.5, 1.0]))
+    page = written(ds, tmp_path)
+    maps = re.findall(r'<figcaption>uniINF in .*?</figcaption>(<svg class="figure".*?</svg>)', page)
+    assert len(maps) == 2  # an environment a map
+    final = ds.regret.isel(round=-1).mean("seed").transpose("environment", "policy").values
+    for drawn, means in zip(maps, final, strict=True):
+        numbers = re.findall(r'class="in-cell".*?>(.*?)</text>', drawn)
+        rows = means[[0, 2, 1, 3]]  # a row has one horizon factor
+        assert numbers == [svg.tick(float(f"{value:.3g}")) for value in rows]
+    assert "A map has a cell for each pair of values" in " ".join(page.split())
+
+
+def test_the_default_of_two_swept_values_is_framed():
+    table = np.array([[1.0, 2.0], [3.0, np.nan]])
+    drawn = svg.heat_map(table, ([1.0, 4.0], [0.5, 1.0]), ("a", "b"), "map", (1, 0))
+    frame = float(re.search(r'class="cell-mark" x="([\d.]+)"', drawn)[1])
+    cells = [float(x) for x in re.findall(r'<rect x="([\d.]+)"', drawn)]
+    assert len(cells) == 3  # a missing number has no cell
+    assert frame == pytest.approx(cells[1] + 1)
+    assert "cell-mark" not in svg.heat_map(table, ([1.0, 4.0], [0.5, 1.0]), ("a", "b"), "map", (-1, 0))
+    for shade in np.linspace(0, 1, 101):
+        fill, ink = svg._colours(shade)
+        assert looks.contrast(ink, fill) >= 4
+
+
+def test_names_at_the_ends_of_lines_are_whole():
+    """No name runs out of its figure in the widest usual font, and long labels keep the values that tell them apart."""
+    font = font_manager.FontProperties(family="DejaVu Sans", weight="bold", size=11.5)
+    for name in {*POLICY_NAMES.values(), "Robust MOSS", "uniINF, S₁ = 0.25"}:
+        if len(name) <= names.LONGEST:
+            room = svg.width(name) + 6
+            assert textpath.TextPath((0, 0), name, prop=font).get_extents().width <= room, name
+    data = points.points(product(), "policy")
+    assert names.short(data) == ["uniINF, 1, 0.5", "uniINF, 1, 1", "uniINF, 4, 0.5", "uniINF, 4, 1"]
+    assert names.of_bare(data) == "The values behind uniINF are initial scale and horizon factor."
+    assert names.of_bare(points.points(study(), "policy")) == ""
+
+
+def test_the_mark_of_a_default_keeps_clear_of_the_names():
+    line = svg.Line("a", [1.0, 4.0], [1.0, 2.0], "#000")
+    drawn = [svg.figure([line], "", svg.Axis(1, 4), svg.Axis(0, 2), "", "", [(at, "default")]) for at in (1.5, 4.0)]
+    assert ['text-anchor="end" y="9">default' in one for one in drawn] == [False, True]
+
+
+def test_dashed_lines_are_explained_where_there_are_any(tmp_path):
+    dashed, explained = 'stroke-dasharray="5 4"', "Dashed lines are policies that are not swept"
+    page = written(study(), tmp_path)
+    assert dashed in page and explained in page
+    page = written(study().isel(policy=[2, 3]), tmp_path)  # environments are swept, policies are not
+    assert "regret over its tail index" in page
+    assert dashed not in page and explained not in page
+
+
+def test_the_finding_in_one_environment_says_by_how_much():
+    ds = study(num_environments=1)
+    (sentence,) = headline.sentences(findings.find(ds))
+    means = np.sort(ds.regret.isel(round=-1, environment=0).mean("seed").values)
+    assert sentence.startswith(f"uniINF, S₁ = 1 has the least mean regret in switching, {means[0]:.3g} (")
+    assert f"with {means[1] / means[0]:.2f} times as much." in sentence
+    assert (
+        "In the usual game uniINF, S₁ = 1 surely beats every other policy. The lower mean is not claimed." in sentence
+    )
+    quick = list(headline.sentences(findings.find(ds.assign_attrs(quick=1))))
+    assert quick[1] == headline.NOTHING_CLAIMED and "usual game" not in quick[0]
+    (bare,) = headline.sentences(findings.find(ds.isel(seed=[0])))
+    assert "The usual game is open because a test needs 2 seeds that all policies have played." in bare
+    assert "nan" not in bare and "–" not in bare
+
+
+def test_one_seed_has_no_interval_to_speak_of(tmp_path):
+    page = " ".join(written(study(1, 1, 1).assign_attrs(num_seeds=1), tmp_path).split())
+    assert "1 seed a pair" in page and "1 seeds" not in page
+    assert "the bar its" not in page
+    assert "exact sign test" not in page  # there is one policy
+    assert "exact sign test" in " ".join(written(study(), tmp_path).split())
+
+
+def test_warnings_name_pairs_as_the_page_does():
+    ds = study()
+    known = environments_of(ds)
+    law = known["pareto[tail_index=1.6]"]
+    ds = ds.assign_attrs(warnings=f"RobustMOSS in {law!r} is outside its assumptions: why")
+    said = list(sections.troubles(findings.find(ds, environments=known)))
+    assert said[0].startswith("Robust MOSS in Pareto, tail_index = 1.6 is outside its assumptions: why")
+
+
+def test_seeds_lost_to_broken_games_are_counted():
+    ds = study()
+    ds.failed[1, 0, :5] = 7
+    ds["regret"] = ds.regret.where(ds.failed == 0)
+    said = [one for one in sections.troubles(findings.find(ds)) if "a broken game has no final regret" in one]
+    assert said[0].endswith("no policy's game broke, 27 of 32 in switching")
+    assert not [one for one in sections.troubles(findings.find(study())) if "broken" in one]
 
 
 def test_environments_in_words():

@@ -112,7 +112,7 @@ def test_broken_games_and_warnings_are_on_the_page(tmp_path):
     page = written(ds, tmp_path)
     assert "broken games: 5 of uniINF, S₁ = 4" in page
     assert "5 of 384 games broken" in page
-    assert "htinf is told a &lt;wrong&gt; sigma: its guarantee does not cover this environment" in page
+    assert "HTINF is told a &lt;wrong&gt; sigma: its guarantee does not cover this environment" in page
     assert "3 games suffered an infinite loss" in page
     assert '<a href="#warnings">3 warnings</a>' in page
     assert "No game is broken, nothing is missing" in written(study(), tmp_path)

@@ -321,6 +321,21 @@ def test_command_line_for_programs(tmp_path):
     assert [row["steps"] for row in json.loads(done.stdout)["results"]] == [2, 2]
 
 
+@pytest.mark.parametrize(("first", "second"), [("other/valley", "other_valley"), ("Valley", "valley")])
+def test_searches_that_need_the_same_file_are_refused(tmp_path, first, second):
+    text = STUDY.replace('"other valley"', f'"{first}"').replace('"valley"', f'"{second}"')
+    (tmp_path / "study.toml").write_text(text)
+    study = jb.Study.load(tmp_path / "study.toml")
+    both = {f"'{label}'" for label in (first, second)}
+    for search, file in ((tune_study, f"tune-{second}.nc"), (worst_study, f"worst-{second}-bernoulli.nc")):
+        with pytest.raises(
+            ValueError, match=r"the searches of .* need the same file.*; give one another label"
+        ) as said:
+            list(search(study, tmp_path))
+        assert all(label in str(said.value) for label in both) and file.casefold() in str(said.value).casefold()
+    assert not list(tmp_path.glob("*.nc"))
+
+
 def test_study_sections_are_checked(tmp_path):
     def load(text):
         (tmp_path / "study.toml").write_text(text)

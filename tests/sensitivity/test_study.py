@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import sys
 import tomllib
 
 import pytest
@@ -155,6 +156,22 @@ def test_an_interrupted_run_continues_to_identical_results(tmp_path, monkeypatch
     assert len(calls) == 5 and not list((out / "parts").iterdir())
     for kind, ds in whole.items():
         xr.testing.assert_identical(found[kind], ds)
+
+
+def test_a_missing_package_is_named_before_anything_is_played(tmp_path, monkeypatch):
+    section = {"local": ["initial_scale"], "box": {"initial_scale": [1.0, 4.0]}, "num_points": 2}
+    study = jb.Study(
+        horizon=20,
+        num_seeds=4,
+        policies=[jb.UniINF(horizon=20)],
+        environments=[jb.Bernoulli(means=[0.2, 0.8])],
+        sensitivity=section,
+    )
+    monkeypatch.setitem(sys.modules, "SALib.sample.sobol", None)
+    played = []
+    with pytest.raises(ValueError, match=r"pip install 'jaxbandit\[sensitivity\]'"):
+        sensitivity.run(study, tmp_path, notice=lambda kind, there: played.append(kind))
+    assert not played
 
 
 def test_a_study_without_the_section_says_so(tmp_path):

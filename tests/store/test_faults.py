@@ -1,7 +1,6 @@
 """Damage to every kind of file in a directory: never a wrong number, never a hang, never a bare exception."""
 
 import contextlib
-import faulthandler
 import pathlib
 import random
 import shutil
@@ -19,6 +18,7 @@ from jaxbandit.search import study as searches
 from jaxbandit.store import assemble, seal
 from jaxbandit.store.directory import StoreError
 from tests.support import answers
+from tests.support.hangs import no_hang
 
 ENGINE = jb.Engine(block=16, devices=1, checkpoint=0.0, chunk=20)
 STUDY = jb.Study(
@@ -28,7 +28,6 @@ STUDY = jb.Study(
     policies=[{"name": "tsallis_inf"}],
     environments=[{"name": "bernoulli", "means": [[0.2, 0.8], [0.4, 0.5]]}],
 )
-SECONDS = 10  # longer than this is a hang
 TRIES = [
     pytest.param(12, id="12"),
     pytest.param(500, id="500", marks=pytest.mark.slow),
@@ -136,11 +135,10 @@ def test_damage_never_changes_a_number(pristine, tmp_path, tries):
         shutil.copytree(place / name, directory)
         files = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != "lock")
         path = rng.choice(files)
-        faulthandler.dump_traceback_later(SECONDS, exit=True)
         try:
             kind = damaged(path, files, rng)
             kinds[kind] = kinds.get(kind, 0) + 1
-            with warnings.catch_warnings():
+            with no_hang(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 read_all(directory, pristine)
                 if name == "stopped" or number % 10 == 0:
@@ -148,7 +146,5 @@ def test_damage_never_changes_a_number(pristine, tmp_path, tries):
         except BaseException as error:
             error.add_note(f"try {number}: {kind} of {path.relative_to(directory)} in {name}")
             raise
-        finally:
-            faulthandler.cancel_dump_traceback_later()
         shutil.rmtree(directory)
     print(f"{tries} damages: {kinds}")

@@ -1,6 +1,8 @@
 """Results from a stranger: they read no other file, take no more memory than there is, and write nowhere else."""
 
 import io
+import os
+import sys
 import types
 import zipfile
 
@@ -82,6 +84,59 @@ def test_arrays_larger_than_memory_are_refused(done):
         assemble.opened(directory / "dataset.nc")
     with pytest.warns(UserWarning, match="its arrays would take"):
         assert jb.load(directory).seeds.values.sum() == 80
+
+
+def sparse(file):
+    file.create_dataset("more", (10**8,), "f8", chunks=(1024,), fillvalue=1.0)
+
+
+def deep(file):
+    group = file
+    for _ in range(20_000):  # HDF5 would end the process while it visits them
+        group = group.create_group("g")
+
+
+def many(file):
+    for n in range(1_001):
+        file[f"v{n}"] = [1.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (sparse, r"its arrays would take 800,\d{3},\d{3} bytes, and the file has"),
+        (deep, "'g/g' in it is a group inside a group"),
+        (many, "it has more than 1,000 arrays"),
+    ],
+    ids=["sparse", "deep", "many"],
+)
+def test_files_that_are_small_or_simple_until_they_are_read(done, change, said):
+    ds, directory = done
+    outcome.write(ds, directory)
+    for path in (directory / "dataset.nc", cell_paths(directory)[0]):
+        forged(path, change)
+    with pytest.raises(ValueError, match=said):
+        assemble.opened(directory / "dataset.nc")
+    with pytest.warns(UserWarning, match=said):
+        assert jb.load(directory).seeds.values.sum() == 80
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files that are not UTF-8")
+def test_the_report_names_a_file_whose_name_is_no_text(done):
+    _, directory = done
+    (directory / "cells" / os.fsdecode(b"\xff\xfe.nc")).write_bytes(b"x")
+    with pytest.warns(UserWarning, match="is damaged"):
+        page = report.write(directory)
+    assert "??.nc is damaged" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_pipe_in_the_place_of_the_lock_is_named(done):
+    _, directory = done
+    (directory / "lock").unlink()
+    os.mkfifo(directory / "lock")
+    with pytest.raises(StoreError, match=r"lock \(it is no regular file\); give another directory"):
+        jb.run(STUDY, directory, engine=ENGINE)
 
 
 @pytest.mark.parametrize("seeds", [10**12, 2**62])

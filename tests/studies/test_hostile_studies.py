@@ -38,6 +38,21 @@ def test_hostile_texts_are_refused(tmp_path, given, said):
     assert "study.toml" in str(error.value)
 
 
+@pytest.mark.parametrize("record", ["true", "[true, 3]"])
+def test_truth_is_no_number_of_rounds(tmp_path, record):
+    with pytest.raises(ValueError, match=r"record must be a number of rounds or a list of whole rounds, got .*True"):
+        load(tmp_path, head=f"record = {record}")
+
+
+def test_a_module_that_ends_the_process_is_named(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "ends.py").write_text("raise SystemExit(3)")
+    text = BODY.replace("POLICY", "").replace("ENVIRONMENT", BERNOULLI).replace("uniform", "ends:Policy")
+    (tmp_path / "study.toml").write_text(text)
+    with pytest.raises(ValueError, match=r"cannot load 'ends:Policy' in \[\[policies\]\]: SystemExit: 3; write"):
+        jb.Study.load(tmp_path / "study.toml")
+
+
 def test_a_pattern_may_be_absolute(tmp_path):
     for name in ("a", "b"):
         np.save(tmp_path / f"{name}.npy", np.ones((30, 2)))

@@ -35,7 +35,7 @@ LONG = np.linspace(1.1, 1.9, 1000).tolist()
 )
 def test_too_large(tmp_path, monkeypatch, change, advice):
     monkeypatch.setattr(limits, "total_memory", lambda: 16e9)
-    monkeypatch.setattr(limits, "free_disk", lambda directory: 1e12)
+    monkeypatch.setattr(limits, "whole_disk", lambda directory: 1e12)
     began = time.process_time()
     with pytest.raises(ValueError, match=rf"games need at least .* of memory.*disk space.*here are 16 GB.*{advice}"):
         jb.run(jb.Study(**BASE | {"environments": [ENVIRONMENT]} | change), tmp_path)
@@ -47,8 +47,13 @@ def test_plan_says_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "free_disk", lambda directory: 1e6)
     study = jb.Study(**BASE | {"environments": [ENVIRONMENT], "num_seeds": 10**6})
     for use in (forecast.plan, jb.run):
-        with pytest.raises(ValueError, match=r"1,000,000 games need.*1 MB of free disk space; lower num_seeds"):
+        with pytest.raises(StoreError, match=r"1,000,000 games in .* need at least .*1 MB of free disk space; make"):
             use(study, tmp_path)
+        with pytest.raises(ValueError, match=r"1,000,000 games need.*a disk of 1 MB; lower num_seeds"):
+            monkeypatch.setattr(limits, "whole_disk", lambda directory: 1e6)
+            use(study, tmp_path)
+        monkeypatch.undo()
+        monkeypatch.setattr(limits, "free_disk", lambda directory: 1e6)
 
 
 def test_the_estimate_is_a_lower_bound_of_the_plan(tmp_path):
@@ -67,10 +72,46 @@ def test_only_what_is_left_needs_disk_space(tmp_path, monkeypatch):
     assert whole > left
     jb.run(larger, tmp_path)  # 128 seeds are there
     (tmp_path / "cells" / "another study's").write_bytes(bytes(10 * whole))
-    with pytest.raises(StoreError, match=r"1 cells that are left need at least .*free disk space; make room"):
-        jb.run(study.changed(num_seeds=384), tmp_path)
-    with pytest.raises(ValueError, match="this study is too large"):
-        jb.run(larger, tmp_path / "new")
+    manifest = (tmp_path / "store.json").read_bytes()
+    for use in (forecast.plan, jb.run):
+        with pytest.raises(
+            StoreError, match=r"192 games in 1 cells that are left need at least .*free disk space; make"
+        ):
+            use(study.changed(num_seeds=384), tmp_path)
+        with pytest.raises(StoreError, match=r"192 games in 1 cells that are left"):
+            use(larger, tmp_path / "new")
+    assert (tmp_path / "store.json").read_bytes() == manifest
+
+
+MANY_ARMS = {"name": "bernoulli", "means": np.linspace(0.1, 0.9, 500).tolist()}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"policies": [{"name": "uniform", "num_seeds": 2000}, {"name": "exp3"}, {"name": "tsallis_inf"}]},
+        {"policies": [{"name": "uniform", "num_seeds": 2000, "stop_at": 2}, {"name": "exp3"}]},
+        {"environments": [ENVIRONMENT, MANY_ARMS], "policies": [{"name": "uniform"}, {"name": "exp3"}]},
+        {"precision": 0.5, "max_seeds": 10**6},
+    ],
+    ids=["seeds", "stops", "arms", "precision"],
+)
+def test_a_finished_study_needs_no_disk_space(tmp_path, monkeypatch, change):
+    study = jb.Study(**BASE | {"environments": [ENVIRONMENT]} | change)
+    jb.run(study, tmp_path)
+    monkeypatch.setattr(limits, "free_disk", lambda directory: 0.0)
+    assert forecast.plan(study, tmp_path).cells == 0
+    jb.run(study, tmp_path)
+
+
+def test_a_longer_horizon_needs_space_for_whole_cells(tmp_path, monkeypatch):
+    study = jb.Study(**BASE | {"environments": [ENVIRONMENT]})
+    longer = study.changed(horizon=1100)
+    stored = limits.file_bytes(2, 8, len(study.rounds()), 1, False)
+    jb.run(study, tmp_path)
+    monkeypatch.setattr(limits, "free_disk", lambda directory: stored)  # the rest alone would fit
+    with pytest.raises(StoreError, match=r"8 games in 1 cells that are left need at least"):
+        jb.run(longer, tmp_path)
 
 
 def test_a_study_file_of_a_million_arms_is_answered_at_once(tmp_path):

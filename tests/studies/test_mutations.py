@@ -1,6 +1,5 @@
 """Mutated study files: each is read, or refused in words."""
 
-import faulthandler
 import pathlib
 import random
 import tomllib
@@ -10,9 +9,9 @@ import pytest
 import tomli_w
 
 from jaxbandit.studies import study
+from tests.support.hangs import no_hang
 from tests.support.mutations import mutated
 
-SECONDS = 10
 EXPERIMENTS = pathlib.Path(__file__).parents[2] / "experiments"
 TRIES = [
     pytest.param(40, id="40"),
@@ -41,9 +40,8 @@ def test_mutated_studies_are_read_or_refused(tmp_path, tries):
         text = rng.choice(texts)
         text = garbled(text, rng) if number % 4 == 0 else tomli_w.dumps(mutated(tomllib.loads(text), rng))
         path.write_text(text)
-        faulthandler.dump_traceback_later(SECONDS, exit=True)
         try:
-            with warnings.catch_warnings():
+            with no_hang(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 study.Study.load(path, tmp_path, quick=rng.random() < 0.5)
         except ValueError as error:
@@ -52,6 +50,4 @@ def test_mutated_studies_are_read_or_refused(tmp_path, tries):
         except BaseException as error:
             error.add_note(f"try {number}:\n{text}")
             raise
-        finally:
-            faulthandler.cancel_dump_traceback_later()
     print(f"{tries} studies, {refused} refused")

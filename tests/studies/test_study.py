@@ -268,7 +268,9 @@ def test_examples_of_the_documentation_load(tmp_path):
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.toml")), ids=lambda path: path.stem)
 def test_experiments_load(path, tmp_path):
-    np.save(tmp_path / "latency.npy", np.ones((5_000, 2)))  # for the one that plays on its user's tables
+    np.save(tmp_path / "latency.npy", np.ones((5_000, 2)))  # for the ones that play on their user's tables
+    for name, rows in (("seattle", 57_104), ("planetlab", 8_460)):
+        np.savez(tmp_path / f"{name}_server_choice.npz", losses=np.ones((rows, 2)))
     assert cells.pairs(Study.load(path, tmp_path))
 
 

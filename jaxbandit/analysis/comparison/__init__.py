@@ -210,27 +210,28 @@ def _notes(ds: xr.Dataset, level: float, entries: int, bounded: bool, fragile: b
     seeds = ds.attrs.get("num_seeds", ds.sizes["seed"])
     low, high = growth.FLAT
     return (
-        f"Mean pseudo-regret over {seeds} seeds with a {100 * level:g} % interval (studentised bootstrap over seeds), "
-        "and the 99 % quantile of regret.",
-        "Lost: the share of games whose regret exceeds T times the smallest gap over 4, with exact limits; it stands "
-        "only where games were lost, and where some policy wins its median game.",
+        f"Each entry has the mean pseudo-regret over {seeds} seeds with its {100 * level:g} % interval (studentised "
+        "bootstrap over seeds), and below it the 99 % quantile of regret.",
+        "Lost is the share of games whose regret exceeds T times the smallest gap over 4, with exact limits. It is "
+        "shown if games were lost and some policy wins its median game.",
         *([FRAGILE] if fragile else []),
-        f"like log T: the gain of the last doubling of T over the gain {growth.APART} doublings earlier is surely "
-        f"between {low:g} and {high:g} (it stands in parentheses; {100 * level:g} % over all {entries} entries at "
-        f"once); faster than log T: surely above {high:g}; gains still fall: surely below {low:g}; open: neither is "
-        "sure, and more seeds would decide.",
+        f"The number in parentheses divides the gain of the last doubling of T by the gain {growth.APART} doublings "
+        f"earlier; its interval holds at {100 * level:g} % for all {entries} entries at once. The words say where the "
+        f"interval lies: between {low:g} and {high:g} (like log T), above {high:g} (faster than log T), below {low:g} "
+        "(gains still fall), or across one of these limits (open; more seeds would decide).",
         f"T^e is the growth over the last {growth.LAST_DOUBLINGS} doublings of T with its {100 * level:g} % interval, "
-        "to the digits that the bend of the curve allows; none where mean regret falls or is not positive.",
+        "to the digits that the bend of the curve allows. An interval narrower than the last digit is left out. There "
+        "is no exponent if mean regret falls or is not positive.",
         "An entry is one instance, and a bound speaks of all instances: growth below a proved order does not confirm "
         "the order, and growth above it before the horizon is large enough does not refute it.",
-        "Proved: in a stochastic environment for one instance, and then in the worst case. O hides constants, Õ also "
-        "powers of log T, and Ω is a lower bound.",
+        "Proved: in a stochastic environment, the first order is for one instance and the second for the worst case. O "
+        "hides constants, Õ also hides powers of log T, and Ω is a lower bound.",
         "Optimal up to logarithms: ✓ if the order meets the lower bound. For one instance that is up to constants and "
         "logarithms of σ and the gaps; in the worst case, up to constants and logarithms.",
         "Given unit: whether the policy must be given the scale of the losses, as a parameter or in their size.",
         *([f"× bound: mean regret divided by the bound times log T; {NOTE}."] if bounded else []),
         "Below 0: the policy does better than every fixed arm.",
-        "† played to fewer rounds, which stand in the cell.",
+        "†: the policy played fewer rounds; its entry names their number.",
         *_failures(ds),
     )
 

@@ -57,7 +57,7 @@ def markdown_front(row: Row, n: int, notes: Footnotes) -> list[str]:
     """Returns the columns of the row's line n that are not measured, in Markdown."""
     name = f"**{escapes.markdown(row.policy)}** {notes.mark(row.note)}".strip() + _remark(row)
     front = [name, *_free(row)] if n == 0 else [""] * 5
-    return [*front, escapes.markdown(_environment(row.lines[n])), *_proved(row, n, notes)]
+    return [*front, escapes.markdown(_environment(row.lines[n])), *_proved(row, n, notes, formulas=True)]
 
 
 def to_html(table: Comparison) -> str:
@@ -113,7 +113,7 @@ def to_latex(table: Comparison) -> str:
                 free = [_TEX_MARKS.get(mark, mark) for mark in _free(row)]
                 name = rf"\texttt{{{escapes.latex(row.policy)}}}{_tex_raised(notes.mark(row.note))}{_remark(row)}"
                 front = [name, *free] if n == 0 else [""] * 5
-                proved, optimal = _proved(row, n, notes, latex=True)
+                proved, optimal = map(_tex_marks, _proved(row, n, notes, formulas=True))
                 entries = [_latex_entry(entry, line) for entry in line.entries]
                 out.append(" & ".join([*front, escapes.latex(_environment(line)), proved, optimal, *entries]) + r" \\")
         out += [r"\bottomrule", r"\end{tabular}}", r"\end{table}", ""]
@@ -232,22 +232,28 @@ def _environment(line: Line) -> str:
     return f"{'stochastic' if line.stochastic else 'adversarial'}: {line.kind}"
 
 
-def _proved(row: Row, n: int, notes: Footnotes, *, latex: bool = False) -> tuple[str, str]:
-    """Returns the proved orders of the row's line n, and whether each is optimal up to logarithms."""
+def _proved(row: Row, n: int, notes: Footnotes, *, formulas: bool = False) -> tuple[str, str]:
+    """Returns the proved orders of the row's line n, and whether each is optimal up to logarithms.
+
+    Args:
+      row: Row of the table.
+      n: Number of the line in the row.
+      notes: Footnotes so far.
+      formulas: Whether an order is a formula of LaTeX between dollar signs, and not in plain characters.
+    """
     line, lower = row.lines[n], row.policy == LOWER_BOUND
     texts = [f"{OUTSIDE} for one instance, as several arms are best"] if line.tied else []
     for order in line.orders:
         worst = "worst case: " if order is line.worst else ""
-        if latex:
-            math = rf"\Omega\bigl({order.latex}\bigr)" if lower else order.math
-            texts.append(f"{worst}${math}${_tex_raised(notes.mark(order.note))}")
+        if formulas:
+            bound = f"${order.flat}$".replace("$O", r"$\Omega" if lower else "$O")
         else:
-            texts.append(worst + (f"Ω({order.text})" if lower else order.bound) + notes.mark(order.note))
+            bound = f"Ω({order.text})" if lower else order.bound
+        space = " " if formulas and order.note else ""  # a code host reads no formula that a digit follows
+        texts.append(worst + bound + space + notes.mark(order.note))
     if line.outside:
         return OUTSIDE, ""
-    marks = "; ".join("✓" if order.optimal else "✗" for order in line.orders if not lower)
-    none = "--" if latex else "–"
-    return "; ".join(texts) or none, "".join(_TEX_MARKS.get(mark, mark) for mark in marks) if latex else marks
+    return "; ".join(texts) or "–", "; ".join("✓" if order.optimal else "✗" for order in line.orders if not lower)
 
 
 def promises(line: Line, notes: Footnotes) -> str:
@@ -274,6 +280,12 @@ def _bar(entries: list[str]) -> str:
 
 _LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _TEX_MARKS = {"✓": r"$\checkmark$", "✗": r"$\times$"}
+
+
+def _tex_marks(text: str) -> str:
+    """Returns the proved orders, or the marks beside them, in LaTeX."""
+    text = "".join(_TEX_MARKS.get(mark, mark) for mark in text).replace("–", "--")
+    return re.sub(r"(?<=\$) ([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda found: _tex_raised(found[1]), text)
 
 
 def _tex_raised(mark: str) -> str:

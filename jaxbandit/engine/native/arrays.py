@@ -211,30 +211,18 @@ def merged(parts: Sequence[Any], merge: Callable[[Any, Any], Any]) -> Any:
     return parts[0]
 
 
-def unstored(arrays: Sequence[Array]) -> list[Node]:
-    """Returns the nodes that loops over these arrays compute on the way, each once, before its sources."""
-    found: dict[int, Node] = {}
+def unstored(arrays: Sequence[Array], *, aligned: bool = False) -> list[Node]:
+    """Returns the nodes that loops over these arrays compute on the way, each once, before its sources.
 
-    def walk(array: Array) -> None:
-        if isinstance(array, Node) and array.stored is None and id(array) not in found:
-            found[id(array)] = array
-            for source, _ in array.sources:
-                walk(source)
-
-    for array in arrays:
-        walk(array)
-    return list(found.values())
-
-
-def aligned_with(arrays: Sequence[Array]) -> list[Node]:
-    """Returns the nodes that a loop over these arrays computes place by place and that are not stored."""
+    If ``aligned``, only the nodes that such a loop computes place by place.
+    """
     found: dict[int, Node] = {}
 
     def walk(array: Array) -> None:
         if isinstance(array, Node) and array.stored is None and id(array) not in found:
             found[id(array)] = array
             for source, how in array.sources:
-                if how == "same":
+                if how == "same" or not aligned:
                     walk(source)
 
     for array in arrays:
@@ -244,7 +232,7 @@ def aligned_with(arrays: Sequence[Array]) -> list[Node]:
 
 def reads_elsewhere(array: Array, buffer: Buffer) -> bool:
     """Returns whether an array that is not computed yet reads a buffer at other places than its own."""
-    aligned = {id(node) for node in aligned_with([array])}
+    aligned = {id(node) for node in unstored([array], aligned=True)}
     for node in unstored([array]):
         for source, how in node.sources:
             stored = source.stored if isinstance(source, Node) else source

@@ -106,8 +106,13 @@ def _boxed(value: Value) -> np.ndarray:
     return items
 
 
-def _looped(low, program, carry: Sequence[Array], body: Callable, length: int) -> list[Array]:
-    """Writes a counted loop; carried values are spread over the lanes only if that is necessary."""
+def _carried(low, carry: Sequence[Array], write: Callable) -> list[Array]:
+    """Writes a loop and returns its carried values, which are spread over the lanes only if that is necessary.
+
+    ``write(large, small, first, start, wide)`` writes the loop once. ``start`` has the entries of the small arrays, and
+    ``wide`` says which of them have a lane axis. It returns the entries at the end, and which of them need a lane axis.
+    The loop is written again until no further one does.
+    """
     f, scope = low.f, low.scope
     large = {n: _owned(low, a) for n, a in enumerate(carry) if a.size > SMALL}
     small = [n for n in range(len(carry)) if n not in large]
@@ -116,7 +121,9 @@ def _looped(low, program, carry: Sequence[Array], body: Callable, length: int) -
     wide = [v.wide for v in values]
     while True:
         mark, block = len(f.lines), f.block
-        end, after = _looped_once(low, program, carry, body, length, large, small, first, values, wide)
+        start = [f.widened(v) if w else v for v, w in zip(values, wide, strict=True)]
+        end, grown = write(large, small, first, start, wide)
+        after = [w or g for w, g in zip(wide, grown, strict=True)]
         if after == wide:
             break
         del f.lines[mark:]
@@ -129,7 +136,12 @@ def _looped(low, program, carry: Sequence[Array], body: Callable, length: int) -
     return results
 
 
-def _looped_once(low, program, carry, body, length: int, large, small, first, values, wide):
+def _looped(low, program, carry: Sequence[Array], body: Callable, length: int) -> list[Array]:
+    """Writes a counted loop."""
+    return _carried(low, carry, lambda *parts: _looped_once(low, program, carry, body, length, *parts))
+
+
+def _looped_once(low, program, carry, body, length: int, large, small, first, start, wide):
     """Writes the loop; returns its values, and which of them must have a lane axis from the start."""
     f, scope = low.f, low.scope
     grown = list(wide)
@@ -143,12 +155,11 @@ def _looped_once(low, program, carry, body, length: int, large, small, first, va
             arguments[n] = low.handed_in(buffer, nested, writable=True)
         results = body(i, nested, arguments)
         after = flat([nested.scope.apart(results[n]) for n in small])
-        grown[:] = [w or v.wide for w, v in zip(wide, after, strict=True)]
+        grown[:] = [v.wide for v in after]
         for n, buffer in large.items():
             nested.write_home(results[n], buffer, scope.mask)
         return [f.widened(v) if w else v for v, w in zip(after, wide, strict=True)]
 
-    start = [f.widened(v) if w else v for v, w in zip(values, wide, strict=True)]
     return f.loop(f.constant(0, "i64"), f.constant(length, "i64"), start, turn), grown
 
 
@@ -184,7 +195,7 @@ def _entrywise(equation: Equation) -> tuple[Any, Any]:
 
 
 def _while(low, equation, *given: Array):
-    f, scope, params = low.f, low.scope, equation.params
+    scope, params = low.scope, equation.params
     test, step = closed(params["cond_jaxpr"]), closed(params["body_jaxpr"])
     num_test, num_step = params["cond_nconsts"], params["body_nconsts"]
     if test.results[0].aval.shape:
@@ -194,26 +205,11 @@ def _while(low, equation, *given: Array):
     operands = [scope.stored(a) if a.size > SMALL else scope.apart(a) for a in given]
     test_consts, step_consts = operands[:num_test], operands[num_test : num_test + num_step]
     carry = operands[num_test + num_step :]
-    large = {n: _owned(low, a) for n, a in enumerate(carry) if a.size > SMALL}
-    small = [n for n in range(len(carry)) if n not in large]
-    first = [scope.apart(carry[n]) for n in small]
-    values = flat(first)
-    wide = [v.wide for v in values]
-    while True:
-        mark, block = len(f.lines), f.block
-        start = [f.widened(v) if w else v for v, w in zip(values, wide, strict=True)]
-        end, grown = _while_once(low, test, step, test_consts, step_consts, carry, large, small, first, start)
-        if not any(g and not w for g, w in zip(grown, wide, strict=True)):
-            break
-        del f.lines[mark:]
-        f.block = block
-        wide = [w or g for w, g in zip(wide, grown, strict=True)]
-    results: list[Any] = [None] * len(carry)
-    for n, array in zip(small, shaped(end, first, scope), strict=True):
-        results[n] = array
-    for n, buffer in large.items():
-        results[n] = buffer
-    return results
+
+    def write(large, small, first, start, wide):
+        return _while_once(low, test, step, test_consts, step_consts, carry, large, small, first, start)
+
+    return _carried(low, carry, write)
 
 
 def _while_once(low, test, step, test_consts, step_consts, carry, large, small, first, start):

@@ -14,7 +14,6 @@ from jaxbandit.engine.native.arrays import (
     Index,
     Node,
     Pending,
-    aligned_with,
     merged,
     reads,
     reads_elsewhere,
@@ -301,7 +300,7 @@ class Scope(Nests):
 
     def _kept(self, shape, targets: Sequence[Node], sums: Sequence[Pending]) -> list[Node]:
         """Returns the nodes to store: this loop computes them, others read them, and they are not cheap to repeat."""
-        reached = aligned_with([*targets, *(p.operand for p in sums)])
+        reached = unstored([*targets, *(p.operand for p in sums)], aligned=True)
         inside = {node.number for node in reached} | {p.number for p in sums} | self.computed
         wanted = [node for node in reached if node not in targets and node.shape == tuple(shape)]
         return [node for node in wanted if node.users - inside and not node.is_cheap()]

@@ -45,6 +45,11 @@ class Law(abc.ABC):
         return True
 
     @property
+    def every_arm_truncated_nonnegative(self) -> bool:
+        """Whether this holds for every arm, as a schedule needs it that lets another arm be the best."""
+        return self.truncated_nonnegative
+
+    @property
     def unique_best(self) -> bool:
         """Whether one arm is better than all others."""
         means = np.asarray(self.means(jnp.int32(1)))
@@ -183,7 +188,7 @@ def gaussian_moment(alpha: float) -> float:
 
 
 def derive(obj: Any, **values: Any) -> None:
-    """Sets derived fields of a frozen object during its construction."""
+    """Sets derived fields of a frozen environment during its construction."""
     names = {spec.name for spec in dataclasses.fields(obj) if spec.metadata.get("derived")}
     for name, value in values.items():
         assert name in names, name

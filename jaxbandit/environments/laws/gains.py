@@ -69,10 +69,13 @@ class Reflected(Law):
     @property
     def truncated_nonnegative(self) -> bool:
         """Whether the best arm's gains never outweigh its losses: ``E[l 1(|l| > M)] >= 0`` for every M."""
-        if isinstance(self.law, Symmetric):
-            return self._mirrored().truncated_nonnegative
         means = self._host_means()
-        return all(is_truncated_nonnegative(self.points(int(arm))) for arm in np.flatnonzero(means == means.min()))
+        return self._are_truncated_nonnegative(np.flatnonzero(means == means.min()))
+
+    @property
+    def every_arm_truncated_nonnegative(self) -> bool:
+        """Whether no arm's gains outweigh its losses."""
+        return self._are_truncated_nonnegative(np.arange(self.num_arms))
 
     @property
     def loss_range(self) -> tuple[float, float]:
@@ -111,6 +114,11 @@ class Reflected(Law):
             values, weights = self.law.points(arm)
             more.append(weights @ (np.abs(at(self.shift, arm) - values) ** alpha - np.abs(values) ** alpha))
         return own + np.array(more)
+
+    def _are_truncated_nonnegative(self, arms: np.ndarray) -> bool:
+        if isinstance(self.law, Symmetric):
+            return self._mirrored().truncated_nonnegative
+        return all(is_truncated_nonnegative(self.points(int(arm))) for arm in arms)
 
     def _mirrored(self) -> Symmetric:
         """Returns the symmetric law that this is if the law is symmetric."""
@@ -174,9 +182,12 @@ class Jackpot(Located):
     def truncated_nonnegative(self) -> bool:
         """Whether the best arm's jackpot is not larger than its constant loss, and its mean not negative."""
         means = np.asarray(self.arm_means, np.float64)
-        gain = np.broadcast_to(np.asarray(self.gain, np.float64), means.shape)
-        best = means == means.min()
-        return bool(means.min() >= 0 and np.all((2 * (means + self._expected_gain(means)) >= gain)[best]))
+        return bool(np.all(self._are_truncated_nonnegative(means)[means == means.min()]))
+
+    @property
+    def every_arm_truncated_nonnegative(self) -> bool:
+        """Whether no arm's jackpot is larger than its constant loss, and no mean is negative."""
+        return bool(np.all(self._are_truncated_nonnegative(np.asarray(self.arm_means, np.float64))))
 
     @property
     def loss_range(self) -> tuple[float, float]:
@@ -208,6 +219,10 @@ class Jackpot(Located):
         constant = means + self._expected_gain(means)
         p = np.asarray(self.probability, np.float64)
         return (1 - p) * np.abs(constant) ** alpha + p * np.abs(constant - np.asarray(self.gain)) ** alpha
+
+    def _are_truncated_nonnegative(self, means: np.ndarray) -> np.ndarray:
+        gain = np.broadcast_to(np.asarray(self.gain, np.float64), means.shape)
+        return (means >= 0) & (2 * (means + self._expected_gain(means)) >= gain)
 
     def _expected_gain(self, means: np.ndarray) -> np.ndarray:
         gain = np.asarray(self.probability, np.float64) * np.asarray(self.gain, np.float64)

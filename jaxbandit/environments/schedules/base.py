@@ -20,7 +20,7 @@ class Schedule(abc.ABC):
     """
 
     moments: ClassVar[str] = "the law's"
-    nonnegative: ClassVar[str] = "if the law's is"
+    nonnegative: ClassVar[str] = "if every arm of the law is"
 
     law: Any
 
@@ -47,8 +47,8 @@ class Schedule(abc.ABC):
 
     @property
     def truncated_nonnegative(self) -> bool:
-        """Whether every arm that may be the best in hindsight is truncated non-negative in every round."""
-        return self.law.truncated_nonnegative
+        """Whether every arm of the law is truncated non-negative: each may take the place of the best in hindsight."""
+        return _in_every_arm(self.law)
 
     @property
     def loss_range(self) -> tuple[float, float] | None:
@@ -91,7 +91,7 @@ class Schedule(abc.ABC):
 class Moved(Schedule):
     """A schedule that gives its law other means, which lie between ``lowest`` and ``highest`` in every round."""
 
-    nonnegative: ClassVar[str] = "if the law's is at the lowest means"
+    nonnegative: ClassVar[str] = "if every arm of the law is at the lowest means"
 
     lowest: np.ndarray  # [K]
     highest: np.ndarray  # [K]
@@ -115,8 +115,8 @@ class Moved(Schedule):
 
     @property
     def truncated_nonnegative(self) -> bool:
-        """Whether the law is truncated non-negative at the lowest and at the highest means."""
-        return all(self.law.with_means(means).truncated_nonnegative for means in (self.lowest, self.highest))
+        """Whether every arm of the law is truncated non-negative at the lowest and at the highest means."""
+        return all(_in_every_arm(self.law.with_means(means)) for means in (self.lowest, self.highest))
 
     @property
     def loss_range(self) -> tuple[float, float]:
@@ -138,6 +138,11 @@ class Moved(Schedule):
     def loss(self, t: Array, arm: Array, key: Any) -> Array:
         """Returns a loss of the law with the means of the round."""
         return self.law.with_means(self.means(t)).loss(t, arm, key)
+
+
+def _in_every_arm(law: Any) -> bool:
+    """Returns whether every arm of a law is truncated non-negative, or the best arm if the law declares no more."""
+    return getattr(law, "every_arm_truncated_nonnegative", law.truncated_nonnegative)
 
 
 def exchanged(law: Any, t: Array, swapped: Array) -> Array:

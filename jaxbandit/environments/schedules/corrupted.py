@@ -7,6 +7,7 @@ import numpy as np
 from jax import lax
 
 from jaxbandit import random
+from jaxbandit.environments.laws.base import derive
 from jaxbandit.environments.schedules.base import (
     HORIZON_HINT,
     Schedule,
@@ -67,8 +68,7 @@ class Corrupted(Schedule):
                 "give the number of rounds to spoil"
             )
         half_width = -(-max(int(self.horizon) - 1, 1).bit_length() // 2)
-        plan = in_halves(np.array([self.budget, self.horizon, self.seed, half_width]))
-        object.__setattr__(self, "plan", plan)
+        derive(self, plan=in_halves(np.array([self.budget, self.horizon, self.seed, half_width])))
 
     def is_spoilt(self, t: Array) -> Array:
         """Returns whether round ``t`` is spoilt, that is, among the first ``budget`` places of a random permutation.

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import random
+from jaxbandit.environments.laws.base import derive
 from jaxbandit.environments.schedules.base import Moved, from_halves, in_halves
 from jaxbandit.types import Array, field, pytree
 
@@ -57,7 +58,7 @@ class Drifting(Moved):
         if getattr(self, needed) is None:
             raise ValueError(f"Drifting of kind {self.kind!r} needs {needed}; pass {needed}=...")
         self.check_means("amplitude")
-        object.__setattr__(self, "seed_halves", in_halves(self.seed))
+        derive(self, seed_halves=in_halves(self.seed))
 
     @property
     def lowest(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from jaxbandit import random
+from jaxbandit.environments.laws.base import derive
 from jaxbandit.environments.laws.discrete import HardPair, check_num_arms
 from jaxbandit.environments.laws.points import Points
 from jaxbandit.environments.schedules.base import HORIZON_HINT, need_horizon
@@ -14,7 +15,7 @@ from jaxbandit.types import Array, field, pytree
 
 @pytree
 class MinimaxHard:
-    r"""A hard pair whose gap is what cannot be told apart within the horizon.
+    r"""A hard pair whose gap shrinks with the horizon, so that it is hard to see within a run.
 
     :math:`\Delta = \frac f2 (K / T)^{1 - 1/\alpha}`, at most 1/2: every algorithm has regret of order
     :math:`K^{1 - 1/\alpha} T^{1/\alpha}` on it or on its like with another best arm. It is stationary within a
@@ -56,7 +57,7 @@ class MinimaxHard:
             share = self.num_arms / np.asarray(self.horizon, np.float64)
             factor = 0.5 * np.asarray(self.gap_factor, np.float64)
             gap = np.minimum(0.5, factor * share ** (1 - 1 / np.asarray(self.moment_order, np.float64)))
-            object.__setattr__(self, "pair", HardPair(self.num_arms, gap=gap, moment_order=self.moment_order))
+            derive(self, pair=HardPair(self.num_arms, gap=gap, moment_order=self.moment_order))
 
     def at_horizon(self, horizon: int) -> Self:
         """Returns the environment for a run of ``horizon`` rounds; a horizon that it already has stays."""

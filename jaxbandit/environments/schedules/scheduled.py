@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar, Self
 
-import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.environments.replay import row_of_round
 from jaxbandit.environments.schedules.base import Moved
 from jaxbandit.types import Array, Numbers, field, pytree
 
@@ -62,4 +62,4 @@ class Scheduled(Moved):
 
     def means(self, t: Array) -> Array:
         """Returns the expected losses in round ``t``: [K]."""
-        return jnp.asarray(self.table)[jnp.asarray(t) - 1]
+        return row_of_round(self.table, t)

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
+from jaxbandit.environments.laws.base import derive
 from jaxbandit.environments.schedules.base import Moved, from_halves, in_halves
 from jaxbandit.environments.schedules.switching import geometric
 from jaxbandit.types import Array, field, pytree
@@ -36,6 +37,7 @@ class Shifting(Moved):
     """
 
     label: ClassVar[str] = "shifting"
+    nonnegative: ClassVar[str] = "if the law's is"
 
     law: Any = field(nested=True)
     shift: Any = field(gt=0, hint="what is added to all means in every other phase")
@@ -47,7 +49,7 @@ class Shifting(Moved):
         self.check_law()
         self.check_means("shift")
         ends = np.minimum(np.cumsum(geometric(self.growth))[:-1], 2.0**31 - 1)
-        object.__setattr__(self, "ends", in_halves(ends))
+        derive(self, ends=in_halves(ends))
 
     @property
     def lowest(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -58,6 +60,11 @@ class Shifting(Moved):
     def highest(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The means of the higher phases: [K]."""
         return self.lowest + np.asarray(self.shift)
+
+    @property
+    def truncated_nonnegative(self) -> bool:
+        """Whether the law is truncated non-negative: its best arm is the best in every phase, and losses only rise."""
+        return self.law.truncated_nonnegative
 
     @property
     def unique_best(self) -> bool:

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbandit import random
+from jaxbandit.environments.laws.base import derive
 from jaxbandit.environments.schedules.base import (
     HORIZON_HINT,
     Schedule,
@@ -59,7 +60,7 @@ class Switching(Schedule):
         super().__post_init__()
         lengths = geometric(self.growth) if self.lengths is None else np.asarray(self.lengths)
         ends = np.minimum(np.cumsum(lengths)[:-1], 2.0**31 - 1)
-        object.__setattr__(self, "ends", in_halves(ends))
+        derive(self, ends=in_halves(ends))
 
     def phase(self, t: Array) -> Array:
         """Returns the number of phase boundaries before round ``t``."""
@@ -104,8 +105,7 @@ class Swap(Schedule):
     def __post_init__(self):
         super().__post_init__()
         if self.horizon is not None:
-            last = np.floor(np.float64(self.at) * np.float64(self.horizon) + 1e-9)
-            object.__setattr__(self, "last", in_halves(last))
+            derive(self, last=in_halves(np.floor(np.float64(self.at) * np.float64(self.horizon) + 1e-9)))
 
     def _swapped(self, t: Array) -> Array:
         need_horizon(self)

@@ -3,7 +3,8 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const slider = document.getElementById("round"), shown = document.getElementById("at"), button = document.getElementById("play");
 const frames = data.rounds, last = frames[frames.length - 1];
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const number = (value) => (value === null ? "none" : Math.abs(value) >= 1e4 || (value !== 0 && Math.abs(value) < 1e-3) ? value.toExponential(2) : String(Number(value.toPrecision(4))));
+const number = (value) => (value === null ? "none" : Math.abs(value) >= 1e4 || (value !== 0 && Math.abs(value) < 1e-3) ? value.toExponential(2) : Number(value.toPrecision(4)).toLocaleString("en-US", { maximumFractionDigits: 10 }));
+const whole = (value) => value.toLocaleString("en-US");
 const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function ends(lists, log, zero = true) {
@@ -109,18 +110,18 @@ for (const game of data.games) {
   }));
   panels.push(new Panel(section, "size of the losses and the threshold", sizes, true, losses(game)));
   if (data.has_scale) panels.push(new Panel(section, game.scale.some((value) => value !== null) ? "scale S" : "scale S: this policy has none", scales, false, (panel, pen, frame) => panel.line(pen, game.scale, frame, ink("--ink"))));
-  panels.push(new Panel(section, "regret (the other policy is faint)", regrets, false, (panel, pen, frame) => {
+  panels.push(new Panel(section, `regret${["", " (the other policy is faint)"][data.games.length - 1] ?? " (the other policies are faint)"}`, regrets, false, (panel, pen, frame) => {
     for (const other of data.games) panel.line(pen, other.regret, frame, other === game ? ink("--ink") : ink("--limit"), other === game ? [] : [3, 3], other === game ? 1.8 : 1);
   }));
   words.push((frame) => {
     const limit = game.threshold[frame], skipped = game.skipped[frame], rest = limit === null ? "" : skipped ? `, skipped (threshold ${number(limit)})` : `, kept (threshold ${number(limit)})`;
-    said.textContent = `Round ${frames[frame]}: arm ${game.played[frame]} (probability ${number(game.x[game.played[frame]][frame])}), loss ${number(game.loss[frame])}${rest}. Regret ${number(game.regret[frame])}, ${game.skips[frame]} losses skipped so far.`;
+    said.textContent = `Round ${whole(frames[frame])}: arm ${game.played[frame]} (probability ${number(game.x[game.played[frame]][frame])}), loss ${number(game.loss[frame])}${rest}. Regret ${number(game.regret[frame])}, ${game.skips[frame]} losses skipped so far.`;
   });
 }
 
 function show() {
   const frame = Number(slider.value);
-  shown.value = `${frames[frame]} of ${last}`;
+  shown.value = `${whole(frames[frame])} of ${whole(last)}`;
   for (const panel of panels) panel.show(frame);
   for (const say of words) say(frame);
 }

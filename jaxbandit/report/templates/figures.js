@@ -38,7 +38,10 @@ function draw(element) {
   drawn.add(element);
   if (!window.Plotly) return; // it is drawn once plotly.js is unpacked
   const {data, layout} = makers.get(element)();
-  if ("printing" in root.dataset) layout.width = element.clientWidth;
+  if ("printing" in root.dataset) {
+    layout.width = element.clientWidth;
+    layout.height ??= element.clientHeight; // not that of the screen, where it may have been drawn before
+  }
   Plotly.react(element, data, themed(layout), CONFIG);
 }
 
@@ -58,7 +61,7 @@ const redraw = () => [...drawn].forEach(draw);
 // The page's colours for paper, text and grid; a figure's own settings take precedence.
 function themed(layout) {
   const clear = "rgba(0,0,0,0)";
-  const axis = {gridcolor: css("--grid"), linecolor: css("--line"), zerolinecolor: css("--line"), automargin: true};
+  const axis = {gridcolor: css("--grid"), linecolor: css("--line"), zerolinecolor: css("--line"), automargin: true, separatethousands: true};
   const out = {
     margin: {l: 10, r: 15, t: 30, b: 10},
     ...layout,
@@ -68,8 +71,13 @@ function themed(layout) {
     hoverlabel: {bgcolor: css("--paper"), bordercolor: css("--line"), font: {color: css("--ink")}, namelength: -1},
     modebar: {bgcolor: clear, color: css("--soft"), activecolor: css("--ink")},
   };
+  if ("printing" in root.dataset) out.font.size = 11;
   const named = Object.keys(layout).filter(key => /^[xy]axis\d*$/.test(key));
-  for (const key of new Set(["xaxis", "yaxis", ...named])) out[key] = {...axis, ...layout[key], ...colours(axis)};
+  for (const key of new Set(["xaxis", "yaxis", ...named])) {
+    out[key] = {...axis, ...layout[key], ...colours(axis)};
+    const text = out[key].title?.text;
+    if (key.startsWith("y") && text) out[key].title = {...out[key].title, text: folded(text, 24)};
+  }
   return out;
 }
 
@@ -83,6 +91,13 @@ function number(value) {
   if (size >= 1000) return sign + Math.round(size).toLocaleString("en-US");
   return sign + Number(size.toPrecision(3));
 }
+
+// A text on several lines, folded at spaces: the name of an upright axis is longer than the axis of a small figure.
+const folded = (text, width) => text.split(" ").reduce((lines, word) => {
+  if (lines.length && (lines.at(-1) + word).length < width) lines[lines.length - 1] += ` ${word}`;
+  else lines.push(word);
+  return lines;
+}, []).join("<br>");
 
 const escaped = text => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 

@@ -16,8 +16,11 @@ function startHeat(data) {
     : data.policies.some((_, p) => final(p, n) !== null));
   const best = w => Math.min(...data.policies.map((_, p) => final(p, w)).filter(value => value !== null));
 
-  let x = axes.find(axis => axis.side === "policy" && axes.some(other => pairs(axis, other))) ?? axes[0];
-  let y = axes.findLast(axis => axis.text === "environment" && pairs(x, axis)) ?? axes.find(axis => pairs(x, axis));
+  // Policies against environments, but two swept values if all policies are points of their product.
+  const fields = axes.filter(axis => axis.side === "policy" && axis.field);
+  const product = fields.length === 2 && sides.policy.every(point => fields.every(({field}) => field in point.values));
+  let x = product ? fields[0] : axes.find(axis => axis.side === "policy" && axes.some(other => pairs(axis, other))) ?? axes[0];
+  let y = product ? fields[1] : axes.findLast(axis => axis.text === "environment" && pairs(x, axis)) ?? axes.find(axis => pairs(x, axis));
 
   const steps = axis => axis.field
     ? sorted(ofClass(sides[axis.side], sides[axis.side][base[axis.side]].name).map(point => point.values[axis.field]))
@@ -81,13 +84,13 @@ function startHeat(data) {
       data: [{
         type: "heatmap", z: values.map(row => row.map(value => (value === null || !log ? value : Math.log10(value)))),
         colorscale: data.heat, xgap: 1, ygap: 1, hoverongaps: false, ...(low === high ? {zmin: low - 1, zmax: high + 1} : {}),
-        text: said, texttemplate: room > 6.5 * chars ? "%{text}" : "", textfont: {size: room > 8 * chars ? 12 : 10},
+        text: said,
         customdata: cells.map((row, i) => row.map(([p, w], j) => p < 0 || w < 0 ? ""
           : `${escaped(data.policies[p].shown)}<br>${escaped(data.environments[w].shown)}<br>${said[i][j]}${ratio ? " × the best" : ""}`)),
         hovertemplate: "%{customdata}<extra></extra>",
         colorbar: {title: {text: ratio ? "× best" : "regret", side: "right"}, thickness: 14, outlinewidth: 0,
           ...(log ? ticks(low, high) : {separatethousands: true})},
-      }],
+      }, ...(room > 6.5 * chars ? [inCells(said, values, value => (log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low)), room > 8 * chars ? 12 : 10)] : [])],
       layout: {
         height: Math.max(260, 150 + rows * down.length),
         xaxis: {title: {text: escaped(heading(x))}, tickvals: across.map((_, n) => n), showgrid: false, zeroline: false,
@@ -96,6 +99,16 @@ function startHeat(data) {
           ...(narrow ? {tickfont: {size: 10}} : {}),
           showgrid: false, zeroline: false},
       },
+    };
+  }
+
+  // The numbers in the cells, white on the dark half of the colours and black on the bright one.
+  function inCells(said, values, shade, size) {
+    const cells = values.flatMap((row, i) => row.map((value, j) => [i, j, value])).filter(([, , value]) => value !== null);
+    return {
+      type: "scatter", mode: "text", x: cells.map(([, j]) => j), y: cells.map(([i]) => i), text: cells.map(([i, j]) => said[i][j]),
+      textfont: {size, color: cells.map(([, , value]) => (shade(value) < 0.5 ? "#ffffff" : "#000000"))}, hoverinfo: "skip", showlegend: false,
+      cliponaxis: false,
     };
   }
 

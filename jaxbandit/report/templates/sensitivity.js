@@ -30,7 +30,7 @@ function startSensitivity(data) {
       };
     });
     return {data: traces, layout: {
-      barmode: "group", bargap: 0.25, hovermode: visible().length > 10 ? "closest" : "x unified",
+      barmode: "group", bargap: parameters.length < 3 ? 0.6 : 0.25, hovermode: visible().length > 10 ? "closest" : "x unified",
       xaxis: {type: "category"}, yaxis: {title: {text: measures[m].axis}, zeroline: true, zerolinewidth: 1.5},
     }};
   };
