@@ -237,8 +237,8 @@ def _other_slips() -> list[Slip]:
     T, K, alpha = 1e6, 10, 1.5
     y = np.full(K, 1 / T)
     y[0] = 1 - (K - 1) / T
-    best, losses = np.eye(K)[0], np.array([-1.0] + [1.0] * (K - 1))
-    calibration = float(T * (y - best) @ losses)
+    best, others = np.eye(K)[0], np.array([0.0] + [1.0] * (K - 1))
+    step, calibration = (float(T * (y - best) @ losses) for losses in (others, others - best))
     gap = (K / T) ** ((alpha - 1) / alpha)
     power = (1 / gap) ** (alpha / (alpha - 1))
     return [
@@ -251,9 +251,12 @@ def _other_slips() -> list[Slip]:
         ),
         Slip(
             "Benchmark calibration error",
-            r"$\sum \langle \tilde y - y, \ell \rangle \le \sigma K$",
-            r"$2 \sigma (K - 1)$; $\sigma K$ holds for losses that are not negative",
-            rf"best arm −1, the others 1, $\sigma = 1$, $K = {K}$: {calibration:.0f} > {K}",
+            r"$E \sum \langle \tilde y - y, \text{skip} \rangle \le (K - 1)/T "
+            r"\sum E\lvert \text{skip of the played arm} \rvert \le \sigma K$",
+            r"$2 \sigma (K - 1)$, and $\sigma K$ for losses that are not negative; the left side does not depend on "
+            "the played arm, so the first step fails",
+            rf"best arm 0, the others 1, the best one played throughout, $K = {K}$: {step:.0f} > 0. Best arm −1, which "
+            rf"breaks Assumption 1: ${calibration:.0f} > \sigma K = {K}$",
         ),
         Slip(
             "Table 1, Robust MOSS",

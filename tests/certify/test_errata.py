@@ -44,5 +44,6 @@ def test_numbers_follow_the_games(played):
 def test_slips_without_games():
     power, calibration, moss = errata._other_slips()
     assert "10,000" in power.number
-    assert calibration.number.endswith("18 > 10")
+    assert "played throughout, K = 10: 9 > 0." in calibration.number
+    assert calibration.number.endswith("18 > σ K = 10")
     assert moss.number.endswith("printed 23.0, right 0.0")
