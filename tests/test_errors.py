@@ -347,7 +347,7 @@ def test_study_files_that_are_none(tmp_path):
     bad.write_text("horizon = 5\ntitle = = 3")
     with pytest.raises(ValueError, match=r"not valid TOML: .* .at line 2, column 9.; see line 2: title = = 3$"):
         study.Study.load(bad)
-    with pytest.raises(ValueError, match="is a directory; give the path of a study file in it"):
+    with pytest.raises(ValueError, match=r"is a directory; give the path of a study file$"):
         study.Study.load(tmp_path)
 
 

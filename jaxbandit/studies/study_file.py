@@ -39,7 +39,7 @@ def read_file(path: pathlib.Path) -> tuple[str, dict[str, Any]]:
             f"{path} does not exist; give the path of a study file such as experiments/quickstart.toml"
         ) from None
     except IsADirectoryError:
-        raise ValueError(f"{path} is a directory; give the path of a study file in it") from None
+        raise ValueError(f"{path} is a directory; give the path of a study file") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}; give the path of a study file") from None
     except UnicodeDecodeError as error:
