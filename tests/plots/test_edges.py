@@ -29,7 +29,7 @@ def test_a_policy_that_stops_is_fitted_over_the_rounds_it_played(shown):
     ds["regret"] = ds.regret.where((ds.policy != "uniform") | (ds["round"] <= 600))
     plots.growth_curves(ds, "x.png")
     last = int(ROUNDS[ROUNDS <= 600][-1])
-    assert shown["legend"][1] == f"uniform: T^0.70 [0.70, 0.70], to round {last}"
+    assert shown["legend"][1] == f"uniform: T^0.70, to round {last}"
     line = next(line for line in shown["lines"] if line.get_label().startswith("uniform"))
     np.testing.assert_allclose(line.get_ydata(), whole.mean("seed").sel(round=slice(None, last)))
 
