@@ -1,6 +1,7 @@
 """Makers of the tables of single findings, such as worst gaps, gains per doubling, and tuned constants."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -116,22 +117,54 @@ def _limits(value: float, low: float, high: float, digits: int = 2) -> str:
 def extra_logarithm(results: Results) -> str:
     """Makes a table of uniINF's regret on hard pairs beside the prediction of its skipping phase.
 
-    Until the threshold reaches the size l of the losses, uniINF skips all of them. That takes 32 K log T ln(l / C_1)
-    skips, and costs 16 K log T l ln(l / C_1). Pairs whose prediction is above what uniform play loses are left out.
+    Pairs whose prediction is above what uniform play loses are left out.
     """
     heads = ["K", "alpha", "gap", "predicted", "mean regret of uniINF (95 %)", "measured over predicted"]
     rounds, lines = results.study.rounds()[-1], []
     for family in gaps.families(results.environments):
         for label, gap in zip(family.labels, family.gaps, strict=True):
-            arms, power = family.num_arms, 1 / ((family.moment_order or 2) - 1)
-            size, first = (2 * gap) ** -power, 1 / (1 - 1 / arms)  # C_1 = S_1 / (4 (1 - x)) with S_1 = 4 and x = 1/K
-            predicted = 16 * arms * np.log(rounds) * size * np.log(size / first) if size > first else 0.0
-            if 0 < predicted < 0.9 * rounds * gap * (1 - 1 / arms):
+            predicted = float(_skipping(family, np.array(gap), rounds))
+            if 0 < predicted < 0.9 * _uniform(family, gap, rounds):
                 found = statistics.band(results.regret("uniinf", label).isel(round=-1))
                 value, low, high = (float(found[name]) for name in ("mean", "low", "high"))
-                words = [str(arms), f"{family.moment_order:g}", f"{gap:g}", number(predicted)]
+                words = [str(family.num_arms), f"{family.moment_order:g}", f"{gap:g}", number(predicted)]
                 lines.append([*words, interval_text(value, low, high), f"{value / predicted:.2f}"])
     return markdown(heads, lines, left=2)
+
+
+def predicted_worst_gaps(results: Results) -> str:
+    """Makes a table of uniINF's largest regret over the gaps that were played beside the prediction over all gaps.
+
+    The prediction of a pair is that of its skipping phase, or what uniform play loses if that is less.
+    """
+    heads = ["K", "alpha", "predicted", "at gap", "measured", "measured over predicted", "exponent of T, predicted"]
+    lines, between = [], np.geomspace(1e-3, 0.5, 10_000)
+    for family in gaps.families(results.environments):
+        regret = results.ds.regret.sel(policy="uniinf", environment=list(family.labels)).mean("seed").max("environment")
+        rounds = regret["round"].values
+        skipping = _skipping(family, between, rounds[-1])
+        window = rounds[rounds >= rounds[-1] / 2**growth.LAST_DOUBLINGS * (1 - 1e-9)]
+        curves = [np.minimum(skipping, _uniform(family, between, n)) for n in window]
+        exponent = np.polyfit(np.log(window), np.log([curve.max() for curve in curves]), 1)[0]
+        value, measured = float(curves[-1].max()), float(regret[-1])
+        words = [str(family.num_arms), f"{family.moment_order:g}", number(value), f"{between[curves[-1].argmax()]:.3f}"]
+        lines.append([*words, number(measured), f"{measured / value:.2f}", f"{exponent:.2f}"])
+    return markdown(heads, lines, left=2)
+
+
+def _skipping(family: gaps.Family, gap: np.ndarray, horizon: int) -> np.ndarray:
+    """Returns what uniINF loses on a hard pair until its threshold reaches the size l of the losses.
+
+    Until then it skips all losses. That takes 32 K log T ln(l / C_1) skips, and costs 16 K log T l ln(l / C_1).
+    """
+    arms, power = family.num_arms, 1 / ((family.moment_order or 2) - 1)
+    size, first = (2 * gap) ** -power, 1 / (1 - 1 / arms)  # C_1 = S_1 / (4 (1 - x)) with S_1 = 4 and x = 1/K
+    return 16 * arms * np.log(horizon) * size * np.log(np.maximum(size / first, 1))
+
+
+def _uniform(family: gaps.Family, gap: Any, rounds: int) -> Any:
+    """Returns what uniform play loses on a hard pair."""
+    return rounds * gap * (1 - 1 / family.num_arms)
 
 
 def terms(environments: dict[str, str]) -> Maker:

@@ -137,9 +137,11 @@ TABLES: dict[str, Table] = {
     "shifting-gaps": Table("headline", tables.sweep("gap", ["shifting"])),
     "both_worlds": Table("both_worlds", tables.final_regret(given=True)),
     "misspecification": Table("misspecification", tables.sweep("moment_bound_factor")),
+    "misspecification-order": Table("misspecification", tables.sweep("moment_order_factor")),
     "ablation": Table("ablation", tables.final_regret()),
     "minimax": Table("minimax", findings.worst_gaps),
     "minimax_fine": Table("minimax_fine", findings.worst_gaps),
+    "minimax_fine-predicted": Table("minimax_fine", findings.predicted_worst_gaps),
     "extra-logarithm": Table("minimax", findings.extra_logarithm),
     "ties": Table("ties", findings.gains(_TIES)),
     "ties-scale": Table(
