@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib
@@ -62,3 +63,16 @@ def wrapped(figure: Any, text: str) -> str:
     text = explained(figure, text)
     width = round(125 / letters() * figure.get_figwidth())
     return "\n".join(textwrap.fill(line, width) for line in text.split("\n"))
+
+
+def fold_labels(panels: Sequence[Any]) -> bool:
+    """Folds the labels of axes that are longer than their panels; returns whether there are any."""
+    found = False
+    for panel in panels:
+        for axis, size in ((panel.xaxis, "width"), (panel.yaxis, "height")):
+            room, long = (getattr(one.get_window_extent(), size) for one in (panel, axis.label))
+            if axis.label.get_text() and long > room:
+                lines = np.ceil(long / room)
+                axis.label.set_text(folded(axis.label.get_text(), round(len(axis.label.get_text()) / lines + 5)))
+                found = True
+    return found

@@ -27,10 +27,12 @@ from jaxbandit.plots.looks import on_dark as on_dark
 from jaxbandit.plots.notes import SMALL as SMALL
 from jaxbandit.plots.notes import ZERO as ZERO
 from jaxbandit.plots.notes import explained as explained
+from jaxbandit.plots.notes import fold_labels as fold_labels
 from jaxbandit.plots.notes import folded as folded
 from jaxbandit.plots.notes import letters as letters
 from jaxbandit.plots.notes import spread as spread
 from jaxbandit.plots.notes import wrapped as wrapped
+from jaxbandit.plots.ticks import cell_size as cell_size
 from jaxbandit.plots.ticks import thin_out as thin_out
 from jaxbandit.plots.ticks import tidy
 from jaxbandit.plots.venues import STYLE
@@ -67,7 +69,7 @@ class Sheet(Figure):
             there = min(panel.get_position().height for panel in panels if panel.get_visible()) * self.get_figheight()
             self.set_figheight(self.get_figheight() + rows * (height - there))
             self.draw_without_rendering()
-            if _fold_labels(self.axes):
+            if fold_labels(self.axes):
                 self.draw_without_rendering()
             for panel in self.axes:
                 thin_out(panel)
@@ -169,29 +171,10 @@ def _label_rows_once(panels: Sequence[Any]) -> None:
             panels[n].set_ylabel("")
 
 
-def _fold_labels(panels: Sequence[Any]) -> bool:
-    """Folds the labels of axes that are longer than their panels; returns whether there are any."""
-    found = False
-    for panel in panels:
-        for axis, size in ((panel.xaxis, "width"), (panel.yaxis, "height")):
-            room, long = (getattr(one.get_window_extent(), size) for one in (panel, axis.label))
-            if axis.label.get_text() and long > room:
-                lines = np.ceil(long / room)
-                axis.label.set_text(folded(axis.label.get_text(), round(len(axis.label.get_text()) / lines + 5)))
-                found = True
-    return found
-
-
 def panel_height(panel: Any) -> float:
     """Returns the height of a panel in points; a figure that is not laid out yet will have it."""
     grid = getattr(panel.figure, "grid", None)
     return 72 * (grid[2] if grid else panel.get_window_extent().height / panel.figure.dpi)
-
-
-def cell_size(panel: Any) -> tuple[float, float]:
-    """Returns width and height of a cell of a map whose cells are 1 wide and 1 high, in pixels."""
-    box = panel.get_window_extent()
-    return box.width / float(np.ptp(panel.get_xlim())), box.height / float(np.ptp(panel.get_ylim()))
 
 
 def _given(ax: Any, titles: Sequence[str]) -> list[Any]:

@@ -126,3 +126,9 @@ def _overprint(axis: Any, low: str, high: str) -> bool:
     boxes = [text.get_window_extent() for text in axis.get_ticklabels() if text.get_text()]
     boxes.sort(key=lambda box: getattr(box, low))
     return any(getattr(a, high) > getattr(b, low) for a, b in itertools.pairwise(boxes))
+
+
+def cell_size(panel: Any) -> tuple[float, float]:
+    """Returns width and height of a cell of a map whose cells are 1 wide and 1 high, in pixels."""
+    box = panel.get_window_extent()
+    return box.width / float(np.ptp(panel.get_xlim())), box.height / float(np.ptp(panel.get_ylim()))
