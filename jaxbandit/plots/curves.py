@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -171,7 +172,8 @@ def _draw_fit(panel, rounds: np.ndarray, mean: np.ndarray, slope: float) -> None
     if not math.isnan(slope):
         log_t = np.log(rounds)
         line = np.exp(np.mean(np.log(mean)) + slope * (log_t - log_t.mean()))
-        panel.plot(rounds, line, color="#888888", linewidth=4, alpha=0.35, zorder=1)
+        wide = 2.5 * matplotlib.rcParams["lines.linewidth"]  # seen on both sides of the curve
+        panel.plot(rounds, line, color="#888888", linewidth=wide, alpha=0.35, zorder=1)
 
 
 def slope_guide(environment: Any, rounds: np.ndarray) -> tuple[str, np.ndarray] | None:

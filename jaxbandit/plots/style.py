@@ -27,11 +27,12 @@ from jaxbandit.plots.looks import on_dark as on_dark
 from jaxbandit.plots.notes import SMALL as SMALL
 from jaxbandit.plots.notes import ZERO as ZERO
 from jaxbandit.plots.notes import explained as explained
-from jaxbandit.plots.notes import fold_labels
+from jaxbandit.plots.notes import fold_labels as fold_labels
 from jaxbandit.plots.notes import folded as folded
 from jaxbandit.plots.notes import letters as letters
 from jaxbandit.plots.notes import spread as spread
 from jaxbandit.plots.notes import wrapped as wrapped
+from jaxbandit.plots.ticks import cell_size as cell_size
 from jaxbandit.plots.ticks import thin_out as thin_out
 from jaxbandit.plots.ticks import tick as tick
 from jaxbandit.plots.ticks import tidy
@@ -175,12 +176,6 @@ def panel_height(panel: Any) -> float:
     """Returns the height of a panel in points; a figure that is not laid out yet will have it."""
     grid = getattr(panel.figure, "grid", None)
     return 72 * (grid[2] if grid else panel.get_window_extent().height / panel.figure.dpi)
-
-
-def cell_size(panel: Any) -> tuple[float, float]:
-    """Returns width and height of a cell of a map whose cells are 1 wide and 1 high, in pixels."""
-    box = panel.get_window_extent()
-    return box.width / float(np.ptp(panel.get_xlim())), box.height / float(np.ptp(panel.get_ylim()))
 
 
 def _given(ax: Any, titles: Sequence[str]) -> list[Any]:

@@ -133,3 +133,9 @@ def tick(value: Any) -> str:
     if not isinstance(value, int | float | np.number):
         return str(value)
     return f"{value:,.10g}" if 1e3 <= abs(value) < 1e6 else f"{value:g}"
+
+
+def cell_size(panel: Any) -> tuple[float, float]:
+    """Returns width and height of a cell of a map whose cells are 1 wide and 1 high, in pixels."""
+    box = panel.get_window_extent()
+    return box.width / float(np.ptp(panel.get_xlim())), box.height / float(np.ptp(panel.get_ylim()))

@@ -99,3 +99,11 @@ def test_no_axis_is_signed_logarithmic():
     files = [path for ending in ("py", "js", "html") for path in package.rglob(f"*.{ending}")]
     assert len(files) > 100
     assert not [path for path in files if "symlog" in path.read_text(encoding="utf-8")]
+
+
+def test_the_fit_of_an_exponent_is_wider_than_its_curve():
+    for venue in ("", "slides"):
+        figure = plots.growth_curves(synthetic(LABELS, exponent=0.7, measures=False), venue=venue)
+        fits = [line for line in figure.axes[0].get_lines() if line.get_label().startswith("_")]
+        curves = [line for line in figure.axes[0].get_lines() if line not in fits]
+        assert fits and min(fit.get_linewidth() for fit in fits) > 2 * curves[0].get_linewidth()
