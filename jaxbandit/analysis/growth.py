@@ -149,7 +149,7 @@ def exponent_text(value: float, low: float, high: float, model_error: float) -> 
 
     Example:
       >>> exponent_text(0.6312, 0.6191, 0.6433, 0.004), exponent_text(0.6312, 0.6191, 0.6433, 0.08)
-      ('T^0.63 [0.62, 0.64]', 'T^0.6')
+      ('T^0.63 (0.62 to 0.64)', 'T^0.6')
       >>> exponent_text(0.8, 0.2, 32.3, 0.4)
       'T^0.8, uncertain'
     """
@@ -159,7 +159,7 @@ def exponent_text(value: float, low: float, high: float, model_error: float) -> 
         return f"T^{value:.1f}, uncertain"
     digits = exponent_digits(low, high, model_error)
     shown, *limits = (f"{number:.{digits}f}" for number in (value, low, high))
-    return f"T^{shown}" + ("" if limits == [shown, shown] else f" [{', '.join(limits)}]")
+    return f"T^{shown}" + ("" if limits == [shown, shown] else f" ({' to '.join(limits)})")
 
 
 def exponent_digits(low: float, high: float, model_error: float) -> int:

@@ -44,7 +44,7 @@ def final_text(regret: xr.DataArray, gaps: risk.Gaps | None, unit: float = 1) ->
     lost = ""
     if found is not None and found[0] > 0:
         rate, low, high = percents(found)
-        lost = f"; lost {rate} % [{low}, {high}]"
+        lost = f"; lost {rate} %, {low} to {high}"
     return f"{mean_text(last)}{star(last)} ({number(float(np.quantile(last, 0.99)))}{lost})"
 
 

@@ -40,8 +40,8 @@ def test_an_entry_says_what_was_seen():
     [
         ("log", None, "like log T (1.00"),
         ("linear", None, "faster than log T (8.00"),
-        ("root", 0.7, "faster than log T (2.83 [2.83, 2.83]); below T^0.7"),
-        ("linear", 0.7, "faster than log T (8.00 [8.00, 8.00]); above T^0.7"),
+        ("root", 0.7, "faster than log T (2.83, 2.83 to 2.83); below T^0.7"),
+        ("linear", 0.7, "faster than log T (8.00, 8.00 to 8.00); above T^0.7"),
         ("saw", 0.7, "falls"),
         ("negative", 0.7, "below 0"),
     ],

@@ -37,7 +37,7 @@ def test_exponents_are_those_of_the_measured_table():
             assert repr(row.entry) in map(repr, without)  # NaN is not equal to itself
     by_policy = {row.policy: row for row in found["switching"].rows}
     uniinf, uniform = by_policy["uniinf[initial_scale=1]"], by_policy["uniform"]
-    assert (uniinf.promised, uniinf.regime) == ("0.67", "faster than log T (2.81 [2.81, 2.81]); below T^0.67")
+    assert (uniinf.promised, uniinf.regime) == ("0.67", "faster than log T (2.81, 2.81 to 2.81); below T^0.67")
     assert uniinf.entry.promised == pytest.approx(1 / 1.5, abs=1e-4)
     assert (uniform.promised, uniform.proved, uniform.entry.below) == ("–", "", False)
     stochastic = {row.policy: row for row in found["pareto[tail_index=1.2]"].rows}

@@ -215,7 +215,7 @@ def _notes(ds: xr.Dataset, level: float, entries: int, bounded: bool, fragile: b
         "Lost is the share of games whose regret exceeds T times the smallest gap over 4, with exact limits. It is "
         "shown if games were lost and some policy wins its median game.",
         *([FRAGILE] if fragile else []),
-        f"The number in parentheses divides the gain of the last doubling of T by the gain {growth.APART} doublings "
+        f"The number after a verdict divides the gain of the last doubling of T by the gain {growth.APART} doublings "
         f"earlier; its interval holds at {100 * level:g} % for all {entries} entries at once. The words say where the "
         f"interval lies: between {low:g} and {high:g} (like log T), above {high:g} (faster than log T), below {low:g} "
         "(gains still fall), or across one of these limits (open; more seeds would decide).",

@@ -132,6 +132,7 @@ def number(value: float) -> str:
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
 
 
+MOST = 100  # larger ratios of gains are not told apart
 _SEEN = {
     "logarithmic": "like log T",
     "faster": "faster than log T",
@@ -147,7 +148,8 @@ def regime(entry: Entry) -> str:
         return "below 0"
     seen = _SEEN.get(entry.verdict, "too short")
     if not math.isnan(entry.ratio[0]):
-        seen += f" ({entry.ratio[0]:.2f} [{entry.ratio[1]:.2f}, {entry.ratio[2]:.2f}])"
+        ratio, low, high = (f"{one:.2f}" if one < MOST else f"over {MOST}" for one in entry.ratio)
+        seen += f" ({ratio}, {low} to {high})"
     power = f"T^{entry.promised:.2g}" if entry.promised else ""
     return seen + (f"; above {power}" if entry.above else f"; below {power}" if entry.below else "")
 
@@ -178,7 +180,7 @@ def _markdown_entry(entry: Entry | None, line: Line) -> str:
     if entry is None:
         return "–"
     mean, low, high = _limits(entry)
-    said = [f"**{mean}**{_star(entry, escaped=True)} [{low}, {high}]", _risk(entry), _exponent(entry)]
+    said = [f"**{mean}**{_star(entry, escaped=True)} ({low} to {high})", _risk(entry), _exponent(entry)]
     said += [regime(entry) + _stop(entry), _outside(entry, line)]
     return "<br>".join(filter(None, said)).replace("-", "−")
 
@@ -188,7 +190,7 @@ def _html_entry(entry: Entry | None, line: Line) -> str:
         return '<td class="cell">–</td>'
     mean, low, high = _limits(entry)
     said = (_risk(entry), _exponent(entry), regime(entry) + _stop(entry), _outside(entry, line))
-    parts = [f"<b>{mean}</b>{_star(entry)} [{low}, {high}]"]
+    parts = [f"<b>{mean}</b>{_star(entry)} ({low} to {high})"]
     parts += [f"<small>{html.escape(words)}</small>" for words in said if words]
     return f'<td class="cell">{"".join(parts).replace("-", "−")}</td>'
 
@@ -198,15 +200,17 @@ def _latex_entry(entry: Entry | None, line: Line) -> str:
         return "--"
     mean, low, high = (value.replace(",", "{,}") for value in _limits(entry))
     risk = re.sub(r"^99 %: (\S+?)(?=;|$)", r"99 %: $\1$", _risk(entry)).replace(",", "{,}").replace("%", r"\%")
-    lines = [f"${mean}${_star(entry)} $[{low}, {high}]$", risk]
+    lines = [f"${mean}${_star(entry)} (${low}$ to ${high}$)", risk]
     if exponent := _exponent(entry):
-        power = re.sub(r"T\^([0-9.]+) (\[.*?\])", r"$T^{\1}$ $\2$", exponent)
-        lines.append(power.replace("×", r"$\times$").replace("<", "$<$"))
-    said = regime(entry).replace("log T", r"$\log T$")
-    said = re.sub(r"T\^([0-9.]+)", r"$T^{\1}$", said)
+        lines.append(_tex_powers(exponent).replace("×", r"$\times$").replace("<", "$<$"))
+    said = _tex_powers(regime(entry).replace("log T", r"$\log T$"))
     stop = rf" $\dagger$ ($T = {_tex_number(entry.played)}$)" if _stop(entry) else ""
     outside = [words] if (words := _outside(entry, line)) else []
     return r"\shortstack[l]{" + r" \\ ".join([*lines, said + stop, *outside]) + "}"
+
+
+def _tex_powers(text: str) -> str:
+    return re.sub(r"T\^([0-9.]+)", r"$T^{\1}$", text)
 
 
 def _limits(entry: Entry) -> tuple[str, str, str]:
