@@ -11,6 +11,7 @@ from rich.table import Table
 from jaxbandit.cli.layout import facts_table, new_table
 from jaxbandit.grid import suggest, text
 from jaxbandit.studies import entries
+from jaxbandit.studies.shipped import shipped
 from jaxbandit.tables import readers
 from jaxbandit.theory.guarantees import ASSUMPTIONS, GUARANTEES, OTHERWISE, Guarantee
 from jaxbandit.types import public_fields, required_fields
@@ -112,11 +113,13 @@ def _found(name: str) -> tuple[str, str, type]:
     listed = [(section, one) for section in entries.REGISTRIES for one in entries.names(section)]
     exact = [(section, one) for section, one in listed if one == name]
     for section, one in exact or listed:
-        shipped = entries.REGISTRIES[section].get(one)
-        called = {one, getattr(shipped, "__name__", one), getattr(shipped, "label", one)}
+        known = entries.REGISTRIES[section].get(one)
+        called = {one, getattr(known, "__name__", one), getattr(known, "label", one)}
         if name.lower() in {other.lower() for other in called}:
             return section, one, entries.find_class(one, section, pathlib.Path())
     every = [one for _, one in listed]
+    if name in shipped():
+        raise ValueError(f"{name!r} is a shipped study, no policy or environment; see it with: jaxbandit plan {name}")
     raise ValueError(f"there is no policy or environment {name!r}; {suggest(name, every)}")
 
 

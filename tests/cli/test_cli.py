@@ -280,3 +280,10 @@ def test_a_card_has_every_promise_with_its_notes(main):
     assert "with a Pareto or Fréchet perturbation" in ape2 and "log K)^(α/((α−1) a))" in ape2
     assert "for Weibull (the default), gamma and Gumbel perturbations" in ape2  # the note of the row
     assert "must be given a policy, a delay" in shown("delayed")
+
+
+def test_a_card_of_a_shipped_study_names_the_command_that_shows_it():
+    with pytest.raises(ValueError, match="'quickstart' is a shipped study.*jaxbandit plan quickstart"):
+        cards.card("quickstart")
+    with pytest.raises(ValueError, match="there is no policy or environment 'quick'"):
+        cards.card("quick")
