@@ -283,7 +283,7 @@ def test_a_card_has_every_promise_with_its_notes(main):
 
 
 def test_a_card_of_a_shipped_study_names_the_command_that_shows_it():
-    with pytest.raises(ValueError, match="'quickstart' is a shipped study.*jaxbandit plan quickstart"):
+    with pytest.raises(ValueError, match=r"'quickstart' is a shipped study.*jaxbandit plan quickstart"):
         cards.card("quickstart")
     with pytest.raises(ValueError, match="there is no policy or environment 'quick'"):
         cards.card("quick")
