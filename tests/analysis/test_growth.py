@@ -82,5 +82,5 @@ def test_digits_follow_the_bend():
     bent = growth.exponent(studies(SATURATED + 0.2 * T ** (2 / 3), 1, 4096)).isel(cell=0)
     assert float(bent.model_error) > 0.05
     values = [float(bent[name]) for name in ("slope", "low", "high", "model_error")]
-    assert growth.exponent_text(*values).startswith("T^0.3 [")
+    assert growth.exponent_text(*values) == "T^0.3"  # its interval is narrower than the digit
     assert growth.exponent_text(*[float("nan")] * 4) == ""
