@@ -250,7 +250,7 @@ def test_worst_cases_stand_beside_the_bound(tmp_path):
     assert page.count('<tr><th scope="row">HTINF</th><td data-name="around">hard pair</td>') == 3
     assert page.count("edge of gap</span>") == 2
     assert "An instance on the edge of its range is not the worst there is" in page
-    assert "<strong>uniINF</strong> around hard pair: the worst regret found grows like T^0.70 [0.65, 0.75]." in page
+    assert "<strong>uniINF</strong> around hard pair: the worst regret found grows like T^0.70 (0.65 to 0.75)." in page
     lines = drawing(page, "worst-cases-0")["data"]
     assert [line["name"] for line in lines[:2]] == ["HTINF: T^0.70", "uniINF: T^0.70"]
     assert len(lines) == 3  # one bound: that of both
