@@ -3,8 +3,10 @@
 No form cuts a word. A pipe gets one line per row without boxes, so that other programs can search and sort it.
 """
 
+import importlib.util
 import json
 import pathlib
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -111,6 +113,12 @@ def say_verbatim(console: Console, text: str) -> None:
 def say_place(console: Console, kind: str, path: object) -> None:
     """Prints where a file is."""
     say_verbatim(console, f"{kind:<8}{path}")
+
+
+def report_of(directory: object) -> str:
+    """Returns the command that makes the report on a results directory, after that which installs what it lacks."""
+    install = "" if importlib.util.find_spec("jinja2") else "pip install 'jaxbandit[report]' && "
+    return install + shlex.join(["jaxbandit", "report", str(directory)])
 
 
 def say_next(console: Console, command: str) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import json
-import shlex
 import threading
 import time
 from typing import Annotated
@@ -111,7 +110,7 @@ def run(
             console,
             f"compiled {timing.compile_seconds:.1f} s, played {timing.run_seconds:.1f} s, {seconds:.1f} s in all",
         )
-        layout.say_next(console, shlex.join(["jaxbandit", "report", str(directory)]))
+        layout.say_next(console, layout.report_of(directory))
 
 
 def plan(

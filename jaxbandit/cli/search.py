@@ -1,7 +1,6 @@
 """The commands ``jaxbandit sensitivity``, ``jaxbandit tune`` and ``jaxbandit worst``."""
 
 import pathlib
-import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -201,4 +200,4 @@ def _say_the_rest(console: Console, found: list["Found"]) -> None:
 
 def _say_how_long(console: Console, directory: pathlib.Path, began: float) -> None:
     layout.say(console, f"{duration(time.perf_counter() - began)} in all")
-    layout.say_next(console, shlex.join(["jaxbandit", "report", str(directory)]))
+    layout.say_next(console, layout.report_of(directory))

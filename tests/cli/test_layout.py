@@ -134,3 +134,9 @@ def test_no_bar_without_a_terminal(monkeypatch):
     with progress.bar(True) as show:
         show(1, 2)
     assert quiet.getvalue() == ""
+
+
+def test_the_command_for_a_report_installs_what_it_lacks(monkeypatch):
+    assert layout.report_of("results/a b") == "jaxbandit report 'results/a b'"
+    monkeypatch.setattr(layout.importlib.util, "find_spec", lambda name: None)
+    assert layout.report_of("results/a") == "pip install 'jaxbandit[report]' && jaxbandit report results/a"
