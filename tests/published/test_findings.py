@@ -4,6 +4,7 @@ import types
 
 import numpy as np
 import pytest
+import scipy.optimize
 import xarray as xr
 
 import jaxbandit as jb
@@ -32,6 +33,30 @@ def test_exponents_of_worst_gaps_have_the_digits_that_the_bend_of_the_curve_allo
     assert f"| {shown} |" in findings.worst_gaps(results)
     found = worst_gaps(ds, environments=environments).isel(family=0, policy=0)
     assert exponent_text(found, short=True) == f" $T^{{{shown}}}$"
+
+
+def test_the_predicted_worst_gap_is_where_skipping_costs_what_uniform_play_loses():
+    rounds, num_arms = 2.0 ** np.arange(10, 21), 10
+    gap = scipy.optimize.brentq(lambda gap: skipping_cost(gap, rounds[-1]) - 0.9 * gap * rounds[-1], 0.05, 0.3)
+    environments = {f"e{n}": jb.HardPair(num_arms=num_arms, moment_order=1.5, gap=g) for n, g in enumerate((0.05, 0.1))}
+    games = 0.9 * rounds * np.array([0.05, 0.1]).reshape(1, 2, 1, 1) * np.ones((1, 1, 4, 1))  # uniform play
+    ds = xr.Dataset(
+        {"regret": (("policy", "environment", "seed", "round"), games)},
+        coords={"policy": ["uniinf"], "environment": list(environments), "round": rounds},
+    )
+    line = findings.predicted_worst_gaps(types.SimpleNamespace(ds=ds, environments=environments)).splitlines()[-1]
+    arms, alpha, predicted, at, measured, ratio, exponent = (part.strip() for part in line.strip("|").split("|"))
+    assert (arms, alpha, measured) == ("10", "1.5", "94,372")  # 0.9 x 0.1 x 2^20
+    assert float(at) == pytest.approx(gap, abs=0.001)
+    assert float(predicted.replace(",", "")) == pytest.approx(0.9 * gap * rounds[-1], rel=2e-3)
+    assert float(ratio) == pytest.approx(0.1 / gap, abs=0.01)
+    assert 2 / 3 < float(exponent) < 0.8  # of the order, and one logarithm more
+
+
+def skipping_cost(gap, horizon):
+    """Returns 16 K log T l ln(l / C_1) for K = 10 and alpha = 1.5, with C_1 = S_1 / (4 (1 - 1/K)) and S_1 = 4."""
+    size = 1 / (2 * gap) ** 2
+    return 160 * np.log(horizon) * size * np.log(size * 0.9)
 
 
 def results_of(policies, finals):

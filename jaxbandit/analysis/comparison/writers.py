@@ -132,7 +132,7 @@ def number(value: float) -> str:
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
 
 
-MOST = 100  # larger ratios of gains are not told apart
+MOST = 100  # larger ratios of gains are shown as "over 100"
 _SEEN = {
     "logarithmic": "like log T",
     "faster": "faster than log T",
